@@ -50,7 +50,7 @@ def branch_of(version: str) -> str:
 
 
 def upstream(package_version: object) -> str | None:
-    """Return the upstream version in a package version: ``3:580.178.04-1.el9`` → ``580.178.04``; None if there is none."""
+    """Return the upstream version in a package version (``3:580.178.04-1.el9`` → ``580.178.04``), None without one."""
     if not isinstance(package_version, str):
         return None
     found = _UPSTREAM.match(package_version)
