@@ -1,0 +1,32 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files that the collection manages on a host: one list, read by the facts (drift) and by whoever cleans up."""
+from __future__ import annotations
+
+STATE_DIRECTORY = "/var/lib/baremetal-nvidia"
+STATE_FILE = "/var/lib/baremetal-nvidia/state.json"
+
+# Always reported: null when absent.
+PATHS: tuple[str, ...] = (
+    "/etc/modprobe.d/baremetal-nvidia.conf",
+    "/etc/apt/preferences.d/baremetal-nvidia",
+    "/etc/apt/apt.conf.d/52baremetal-nvidia",
+    "/etc/default/grub.d/zz-baremetal-nvidia.cfg",
+    "/etc/containerd/conf.d/50-baremetal-nvidia.toml",
+)
+
+# Reported when there: names are chosen by what is configured.
+PATTERNS: tuple[str, ...] = (
+    "/etc/apt/sources.list.d/baremetal-nvidia-*.sources",
+    "/etc/apt/preferences.d/baremetal-nvidia-*",
+    "/etc/apt/keyrings/baremetal-nvidia-*",
+    "/etc/yum.repos.d/baremetal-nvidia-*.repo",
+    "/etc/zypp/repos.d/baremetal-nvidia-*.repo",
+)
+
+# Reported only on hosts of that family, as elsewhere nobody would look for them.
+APT_ONLY: tuple[str, ...] = (
+    "/etc/apt/preferences.d/baremetal-nvidia",
+    "/etc/apt/apt.conf.d/52baremetal-nvidia",
+)
