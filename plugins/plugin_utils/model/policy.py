@@ -42,8 +42,8 @@ class PolicyError(ValueError):
 @lru_cache(maxsize=1)
 def spec() -> Mapping[str, Mapping[str, Any]]:
     """Return the description of every policy variable as ``policy.yml`` has it; not to be changed."""
-    with _FILE.open(encoding="utf-8") as stream:
-        loaded: Mapping[str, Mapping[str, Any]] = yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loaded: Mapping[str, Mapping[str, Any]] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)
     return loaded
 
 

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The decisions of a plan, one dataclass a subject; ``as_dict`` gives the shape of docs/design.md, section 5."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class DriverDecision:
+    """The driver that the host is to have; without ``version`` there is none to be installed from the host's side."""
+
+    owner: str = "host"
+    branch: str | None = None
+    version: str | None = None
+    predicted: bool = False
+    flavour: str | None = None
+    source: str | None = None
+    method: str | None = None
+    packages: dict[str, str | None] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+    hold: list[str] = field(default_factory=list)
+    hold_pattern: str | None = None
+    fabricmanager: dict[str, Any] | None = None
+    fabric: dict[str, str | None] = field(default_factory=dict)
+    repositories: list[dict[str, Any]] = field(default_factory=list)
+    components: list[str] = field(default_factory=list)
+    source_package: str | None = None
+    dkms: dict[str, str] | None = None
+    module: str | None = None
+    kernels: list[str] = field(default_factory=list)
+    modprobe: dict[str, str] | None = None
+    initramfs: list[str] = field(default_factory=list)
+    services: dict[str, dict[str, Any]] = field(default_factory=dict)
+    build_mb: int | None = None
+    because: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data."""
+        return _plain(self)
+
+
+@dataclass(slots=True)
+class KernelDecision:
+    """The kernels that the host may start and what keeps others away."""
+
+    policy: str = "hold"
+    boot: str | None = None
+    allowed: list[str] = field(default_factory=list)
+    hold: list[str] = field(default_factory=list)
+    deny: list[str] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    manual: list[str] = field(default_factory=list)
+    remove: list[str] = field(default_factory=list)
+    trial: str = "unavailable"
+    boot_default: dict[str, str] | None = None
+    auto_upgrades: dict[str, str] | None = None
+    preferences: dict[str, str] | None = None
+    because: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data."""
+        return _plain(self)
+
+
+@dataclass(slots=True)
+class CudaDecision:
+    """What of CUDA the driver runs, and how the frameworks that are asked for get theirs."""
+
+    native_max: str | None = None
+    compat: str | None = None
+    frameworks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data."""
+        return _plain(self)
+
+
+@dataclass(slots=True)
+class ToolkitDecision:
+    """The container toolkit that the host is to have."""
+
+    version: str | None = None
+    predicted: bool = False
+    packages: dict[str, str | None] = field(default_factory=dict)
+    hold: list[str] = field(default_factory=list)
+    repositories: list[dict[str, Any]] = field(default_factory=list)
+    runtime_path: str | None = None
+    mode: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data."""
+        return _plain(self)
+
+
+@dataclass(slots=True)
+class ContainerdDecision:
+    """How containerd learns of the nvidia runtime."""
+
+    version: str | None = None
+    packages: dict[str, str | None] = field(default_factory=dict)
+    config_version: int | None = None
+    plugin: str | None = None
+    strategy: str = "none"
+    path: str | None = None
+    drop_in: str | None = None
+    runtime_path: str | None = None
+    default_runtime: str | None = None
+    restart: bool = False
+    hold: list[str] = field(default_factory=list)
+    because: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data."""
+        return _plain(self)
+
+
+def _plain(decision: Any) -> dict[str, Any]:
+    shape: dict[str, Any] = asdict(decision)
+    return shape

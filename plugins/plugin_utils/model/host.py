@@ -1,0 +1,360 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One host as its facts tell it: a typed view over the shape of docs/design.md, section 3.
+
+Every attribute has three answers (see :mod:`.facts`). Garbage of any kind becomes UNKNOWN, never an exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .facts import UNKNOWN, Maybe, Reader, or_none
+from .packages import Packages, read_packages
+
+_ARCHES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The operating system."""
+
+    id: Maybe[str]
+    version: Maybe[str]
+    family: Maybe[str]
+    arch: Maybe[str]
+    codename: Maybe[str]
+    virt: Maybe[str]
+    init: Maybe[str]
+
+    @property
+    def name(self) -> str:
+        """Return ``debian 12`` for messages."""
+        words = [str(word) for word in (self.id, self.version) if isinstance(word, str)]
+        return " ".join(words) or "an operating system that could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The nvidia module that depmod would load for a kernel."""
+
+    version: Maybe[str]
+    flavour: Maybe[str]
+    origin: Maybe[str]
+    signed: Maybe[bool]
+    vermagic_ok: Maybe[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An installed kernel."""
+
+    release: str
+    image: Maybe[bool]
+    initrd: Maybe[bool]
+    headers: Maybe[bool]
+    compiler: Maybe[str]
+    module: Maybe[Module]
+    extra_modules: Maybe[tuple[str, ...]]
+    image_package: Maybe[str]
+    headers_package: Maybe[str]
+    nouveau_in_initrd: Maybe[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU on the PCI bus."""
+
+    address: str
+    id: Maybe[str]
+    subsystem: Maybe[str]
+    driver: Maybe[str]
+    numa_node: Maybe[float]
+    width: Maybe[float]
+    width_max: Maybe[float]
+    speed: Maybe[float]
+    speed_max: Maybe[float]
+    bar_ok: Maybe[bool]
+    mig: Maybe[bool]
+    mig_pending: Maybe[bool]
+    fabric_state: Maybe[str]
+    fabric_status: Maybe[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The driver as it runs and lies there."""
+
+    loaded: Maybe[str]
+    loaded_flavour: Maybe[str]
+    library: Maybe[str]
+    smi_status: Maybe[str]
+    smi_gpus: Maybe[float]
+    origin: Maybe[str]
+    nouveau_loaded: Maybe[bool]
+    nouveau_blocked: Maybe[bool]
+    nouveau_in_initramfs: Maybe[bool]
+    dkms: Maybe[tuple[tuple[str, str, str, str], ...]]
+    hung_tasks: Maybe[tuple[str, ...]]
+    fabricmanager: Maybe[str]
+    fabricmanager_active: Maybe[bool]
+    persistenced_active: Maybe[bool]
+    processes: Maybe[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """The container runtime and the container toolkit."""
+
+    containerd: Maybe[str]
+    active: Maybe[bool]
+    owner: Maybe[str]
+    config_text: Maybe[str]
+    config_path: Maybe[str]
+    drop_ins: Maybe[dict[str, Any]]
+    gpu_containers: Maybe[float]
+    toolkit: Maybe[str]
+    toolkit_mode: Maybe[str]
+    runc: Maybe[str]
+    cdi: Maybe[tuple[tuple[Maybe[str], Maybe[str]], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host."""
+
+    os: System
+    running: Maybe[str]
+    running_compiler: Maybe[str]
+    default_boot: Maybe[str]
+    modules: Maybe[tuple[str, ...]]
+    kernels: Maybe[tuple[Kernel, ...]]
+    default_mode: Maybe[str]
+    env_writable: Maybe[bool]
+    loader: Maybe[str]
+    storage: Maybe[dict[str, Any]]
+    gpus: Maybe[tuple[Gpu, ...]]
+    nvswitches: Maybe[tuple[str, ...]]
+    secure_boot: Maybe[bool]
+    mok: Maybe[tuple[str, ...]]
+    driver: Driver
+    packages: Packages
+    containers: Containers
+    cuda_toolkits: Maybe[tuple[str, ...]]
+    cuda_compat: Maybe[str]
+    xids: Maybe[tuple[Any, ...]]
+    ecc_uncorrected: Maybe[float]
+    row_remap_failure: Maybe[bool]
+    services: Maybe[dict[str, Any]]
+    files: Maybe[dict[str, Any]]
+    open_transaction: Any
+    reasons: dict[str, Any]
+
+    def kernel(self, release: object) -> Kernel | None:
+        """Return the installed kernel of that release."""
+        if isinstance(self.kernels, tuple):
+            for kernel in self.kernels:
+                if kernel.release == release:
+                    return kernel
+        return None
+
+    def free_mb(self, path: str) -> float | None:
+        """Return the free space of the file system that holds ``path``, or None if nobody could tell."""
+        if not isinstance(self.storage, dict):
+            return None
+        best = max((mount for mount in self.storage if path == mount or path.startswith(mount.rstrip("/") + "/")),
+                   key=len, default=None)
+        return or_none(Reader(self.storage[best]).number("free_mb")) if best else None
+
+    def why_unknown(self, path: str) -> str:
+        """Return why a fact could not be read."""
+        reason = self.reasons.get(path)
+        return str(reason) if isinstance(reason, str) else "it is not among the facts"
+
+
+def read(facts: object) -> Host:
+    """Return the view of a host; takes anything, raises nothing."""
+    reader = Reader(facts)
+    return Host(
+        os=_system(reader),
+        running=reader.text("kernel.running"),
+        running_compiler=reader.text("kernel.running_compiler"),
+        default_boot=reader.text("kernel.default_boot"),
+        modules=reader.texts("kernel.modules"),
+        kernels=_kernels(reader),
+        default_mode=reader.text("boot.default_mode"),
+        env_writable=reader.flag("boot.env_writable"),
+        loader=reader.text("boot.loader"),
+        storage=reader.table("storage"),
+        gpus=_gpus(reader),
+        nvswitches=_nvswitches(reader),
+        secure_boot=reader.flag("secure_boot.enabled"),
+        mok=reader.texts("secure_boot.mok"),
+        driver=_driver(reader),
+        packages=read_packages(reader),
+        containers=_containers(reader),
+        cuda_toolkits=reader.texts("cuda.toolkits"),
+        cuda_compat=reader.text("cuda.compat"),
+        xids=_list(reader, "health.xids"),
+        ecc_uncorrected=reader.number("health.ecc_uncorrected"),
+        row_remap_failure=reader.flag("health.row_remap_failure"),
+        services=reader.table("services"),
+        files=reader.table("files"),
+        open_transaction=or_none(reader.get("state.open")),
+        reasons=or_none(reader.table("unknown")) or {},
+    )
+
+
+def _system(reader: Reader) -> System:
+    version = reader.text("os.version")
+    number = reader.get("os.version")
+    if version is UNKNOWN and isinstance(number, int) and not isinstance(number, bool):
+        version = str(number)[:32]
+    arch, ident = reader.text("os.arch"), reader.text("os.id")
+    return System(
+        id=ident.lower() if isinstance(ident, str) else ident,
+        version=version,
+        family=reader.text("os.family"),
+        arch=_ARCHES.get(arch, arch) if isinstance(arch, str) else arch,
+        codename=reader.text("os.codename"),
+        virt=reader.text("os.virt"),
+        init=reader.text("os.init"),
+    )
+
+
+def _kernels(reader: Reader) -> Maybe[tuple[Kernel, ...]]:
+    rows = reader.rows("kernel.installed")
+    if not isinstance(rows, tuple) or reader.odd_rows("kernel.installed"):
+        return UNKNOWN if rows is not None else None
+    found = []
+    for row in rows:
+        release = row.text("release")
+        if not isinstance(release, str):
+            return UNKNOWN
+        found.append(Kernel(
+            release=release,
+            image=row.flag("image"),
+            initrd=row.flag("initrd"),
+            headers=row.flag("headers"),
+            compiler=row.text("compiler"),
+            module=_module(row),
+            extra_modules=row.texts("extra_modules"),
+            image_package=row.text("packages.image"),
+            headers_package=row.text("packages.headers"),
+            nouveau_in_initrd=row.flag("nouveau_in_initrd"),
+        ))
+    return tuple(found)
+
+
+def _module(row: Reader) -> Maybe[Module]:
+    table = row.table("nvidia")
+    if not isinstance(table, dict):
+        return table
+    here = Reader(table)
+    return Module(here.text("version"), here.text("flavour"), here.text("origin"), here.flag("signed"),
+                  here.flag("vermagic_ok"))
+
+
+def _gpus(reader: Reader) -> Maybe[tuple[Gpu, ...]]:
+    rows = reader.rows("gpus")
+    if not isinstance(rows, tuple) or reader.odd_rows("gpus"):
+        return UNKNOWN if rows is not None else None
+    return tuple(
+        Gpu(
+            address=or_none(row.text("address")) or f"#{index}",
+            id=_pci(row.text("id")),
+            subsystem=_pci(row.text("subsystem")),
+            driver=row.text("driver"),
+            numa_node=row.number("numa_node"),
+            width=row.number("link.width"),
+            width_max=row.number("link.width_max"),
+            speed=row.number("link.speed"),
+            speed_max=row.number("link.speed_max"),
+            bar_ok=row.flag("bar_ok"),
+            mig=row.flag("mig.mode"),
+            mig_pending=row.flag("mig.pending"),
+            fabric_state=row.text("fabric.state"),
+            fabric_status=row.text("fabric.status"),
+        )
+        for index, row in enumerate(rows)
+    )
+
+
+def _pci(value: Maybe[str]) -> Maybe[str]:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _nvswitches(reader: Reader) -> Maybe[tuple[str, ...]]:
+    rows = reader.rows("nvswitches")
+    if not isinstance(rows, tuple):
+        return rows
+    return tuple(str(or_none(row.text("id")) or "").lower() for row in rows)
+
+
+def _driver(reader: Reader) -> Driver:
+    hung = _list(reader, "driver.hung_tasks")
+    return Driver(
+        loaded=reader.text("driver.loaded.version"),
+        loaded_flavour=reader.text("driver.loaded.flavour"),
+        library=reader.text("driver.library"),
+        smi_status=reader.text("driver.smi.status"),
+        smi_gpus=reader.number("driver.smi.gpus"),
+        origin=reader.text("driver.origin"),
+        nouveau_loaded=reader.flag("driver.nouveau.loaded"),
+        nouveau_blocked=reader.flag("driver.nouveau.blocked"),
+        nouveau_in_initramfs=reader.flag("driver.nouveau.in_initramfs"),
+        dkms=_dkms(reader),
+        hung_tasks=tuple(_task(task) for task in hung) if isinstance(hung, tuple) else hung,
+        fabricmanager=reader.text("driver.fabricmanager.version"),
+        fabricmanager_active=reader.flag("driver.fabricmanager.active"),
+        persistenced_active=reader.flag("driver.persistenced.active"),
+        processes=reader.number("driver.processes"),
+    )
+
+
+def _dkms(reader: Reader) -> Maybe[tuple[tuple[str, str, str, str], ...]]:
+    rows = reader.rows("driver.dkms")
+    if not isinstance(rows, tuple):
+        return rows
+
+    def word(row: Reader, key: str) -> str:
+        return or_none(row.text(key)) or ""
+
+    return tuple((word(row, "name"), word(row, "version"), word(row, "kernel"), word(row, "state")) for row in rows)
+
+
+def _task(task: Any) -> str:
+    here = Reader(task)
+    words = [str(word) for word in (or_none(here.get("pid")), or_none(here.text("command"))) if word is not None]
+    return " ".join(words) or (task if isinstance(task, str) else "a process")
+
+
+def _list(reader: Reader, path: str) -> Maybe[tuple[Any, ...]]:
+    value = reader.get(path)
+    if value is None:
+        return None
+    return tuple(value) if isinstance(value, (list, tuple)) else UNKNOWN
+
+
+def _containers(reader: Reader) -> Containers:
+    cdi = reader.rows("containers.cdi")
+    return Containers(
+        containerd=reader.text("containers.containerd.version"),
+        active=reader.flag("containers.containerd.active"),
+        owner=reader.text("containers.containerd.owner"),
+        config_text=_config_text(reader),
+        config_path=reader.text("containers.containerd.config.path"),
+        drop_ins=reader.table("containers.containerd.config.drop_ins"),
+        gpu_containers=reader.number("containers.containerd.gpu_containers"),
+        toolkit=reader.text("containers.toolkit.version"),
+        toolkit_mode=reader.text("containers.toolkit.mode"),
+        runc=reader.text("containers.runc"),
+        cdi=tuple((row.text("path"), row.text("driver")) for row in cdi) if isinstance(cdi, tuple) else cdi,
+    )
+
+
+def _config_text(reader: Reader) -> Maybe[str]:
+    value = reader.get("containers.containerd.config.text")
+    return value if value is None or isinstance(value, str) else UNKNOWN

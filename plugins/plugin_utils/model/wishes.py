@@ -1,0 +1,50 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policy of one host as attributes, for the code that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The checked policy; the attribute ``driver_branch`` is the variable ``gpu_driver_branch`` and so on."""
+
+    driver_branch: str
+    driver_version: str | None
+    driver_flavour: str
+    driver_source: str
+    driver_method: str
+    driver_owner: str
+    cuda: str | None
+    frameworks: Mapping[str, str]
+    kernel_policy: str
+    kernel_release: str | None
+    toolkit_version: str | None
+    container_runtime: str
+    containerd_default_runtime: str | None
+    reboot_allowed: bool
+    containerd_restart_allowed: bool
+    daemon_reload_allowed: bool
+    processes_may_stop: bool
+    pending_fails: bool
+    findings_waived: list[dict[str, Any]]
+    matrix_overlay: list[Any]
+    cache_max_age: int
+
+    @property
+    def driver_is_asked(self) -> bool:
+        """Say whether branch or version of the driver are given."""
+        return self.driver_branch != "auto" or self.driver_version is not None
+
+
+_NAMES = tuple((field.name, f"gpu_{field.name}") for field in fields(Wishes))
+
+
+def wishes(checked: Mapping[str, Any]) -> Wishes:
+    """Return the view of a policy that :func:`.policy.validate` has checked."""
+    return Wishes(**{name: checked[variable] for name, variable in _NAMES})
