@@ -1,0 +1,47 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who has a package manager's lock: POSIX record locks, asked for without taking them."""
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+
+from .base import Holder
+
+_FLOCK = "hhqqi"    # struct flock of Linux on 64 bit: type, whence, start, length, pid
+
+
+def command_of(pid: int, proc: str = "/proc") -> str | None:
+    """The command line of a process, or its short name, or None when it is gone."""
+    for name in ("cmdline", "comm"):
+        with contextlib.suppress(OSError):
+            with open(f"{proc}/{pid}/{name}", "rb") as handle:
+                text = handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            if text:
+                return text[:200]
+    return None
+
+
+def holder_of(path: str, proc: str = "/proc") -> Holder | None:
+    """The process with a write lock on ``path``, or None when it is free or does not exist.
+
+    The pid is unknown where the kernel does not tell (a lock held over a network, or from another pid namespace).
+    Raises PermissionError for others than root.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _whence, _start, _length, pid = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    finally:
+        os.close(fd)    # we hold no lock on it, so nothing is dropped
+    if kind == fcntl.F_UNLCK:
+        return None
+    if pid <= 0:
+        return Holder(None, None)
+    return Holder(pid, command_of(pid, proc))
