@@ -138,12 +138,13 @@ class Pin:
         if stray:
             raise PinError(f"lifted names {', '.join(stray)}, which the set {request.pin_set!r} does not have: "
                            "lift only names of packages or deny")
-        covered = wanted | self.held_now | set(request.lifted)
+        stays = (self.held_now - set(self._ours(request.pin_set))) | self._other_sets(request.pin_set)
+        covered = wanted | stays | set(request.lifted)
         pinned = wanted | {n for n in deny if not _is_glob(n)}
         missing = [n for n in families.missing_from_pin(pinned, self.installed) if n not in covered]
         if missing:
-            raise PinError(f"half a pin: installed and of the same kernel family, but free to move: {', '.join(missing)}"
-                           ". Add to packages, or pin none of the family")
+            raise PinError("half a pin: installed and of the same kernel family, but free to move: "
+                           f"{', '.join(missing)}. Add to packages, or pin none of the family")
         globs = [name for name in deny if _is_glob(name)]
         free = sorted(_expand(globs, self.installed) - covered)
         if free:
@@ -279,8 +280,8 @@ class Pin:
         found = self.manager.candidates(sorted(steps.blocked))
         open_ = sorted(f"{n} ({v})" for n, v in found.items() if v is not None and n not in self.installed)
         if open_:
-            raise PinError(f"the block has no effect for {', '.join(open_)}: another file in /etc/apt/preferences.d, read "
-                           "before ours, names the package. Take that pin out; the rest of the set is pinned")
+            raise PinError(f"the block has no effect for {', '.join(open_)}: another file in /etc/apt/preferences.d, "
+                           "read before ours, names the package. Take that pin out; the rest of the set is pinned")
 
     # what is reported
 

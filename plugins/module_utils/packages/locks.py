@@ -19,7 +19,7 @@ def command_of(pid: int, proc: str = "/proc") -> str | None:
     for name in ("cmdline", "comm"):
         with contextlib.suppress(OSError):
             with open(f"{proc}/{pid}/{name}", "rb") as handle:
-                text = handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+                text = " ".join(handle.read().replace(b"\0", b" ").decode("utf-8", "replace").split())
             if text:
                 return text[:200]
     return None
