@@ -1,0 +1,223 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of baremetal.nvidia.gpu_plan: facts, policy and matrix in, one plan out. Documentation: modules/."""
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.release import __version__ as core_version
+
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import (
+    edge,
+    engine,
+    freshness,
+    names,
+    policy_vars,
+    requirements,
+    stored,
+)
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import describe
+
+# The strategy imports this class in the parent process: a thousand workers inherit one loaded matrix.
+engine.warm()
+
+FACTS_MODULE = "baremetal.nvidia.gpu_facts"
+GATHER = ("never", "missing", "always")
+MAX_AGE = 3600
+
+
+class _Refused(Exception):
+    """What the person has to put right; the message says it all."""
+
+
+class ActionModule(ActionBase):
+    """Make the plan of one host, or use the one that this run made already."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_diff = True
+    _VALID_ARGS = frozenset(
+        (
+            "facts", "facts_file", "gather", "max_age", "policy", "refresh_error", "stop_on_blocked", "stop_on_pending",
+        )
+    )
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return ansible_facts.gpu_plan, and gpu_facts where they were read here."""
+        result = super().run(tmp, task_vars)
+        try:
+            result.update(self._plan(task_vars or {}))
+        except _Refused as refused:
+            result.update(failed=True, msg=str(refused))
+        return result
+
+    def _plan(self, variables: dict[str, Any]) -> dict[str, Any]:
+        problem = requirements.core_problem(core_version)
+        if problem:
+            raise _Refused(problem)
+        host = edge.plain(variables.get("inventory_hostname", "localhost"))
+        planner = self._engine()
+        policy, matrix = self._policy(planner, variables)
+        digests = {"policy": edge.digest(policy), "matrix": matrix.digest}
+        at_hand = variables.get("ansible_facts", {})
+        old_plan, now = at_hand.get("gpu_plan"), time.time()
+
+        source, facts = self._facts_at_hand(host, at_hand)
+        age: int | None = None
+        if facts is not None:
+            facts, digests["facts"], age = self._take(facts, now)
+        if source in ("kept", "host") and freshness.stale_reason(old_plan, digests) is None:
+            return self._outcome(edge.plain(old_plan), policy, reused=True)
+        if source == "kept" and self._gather() == "missing":
+            source = "host"  # without a plan of this run they may be what a fact cache kept
+        if source == "host":
+            facts, digests["facts"], age = self._take(self._read_host(variables), now)
+        self._refuse_old(host, source, age)
+
+        try:
+            plan = planner.plan(host, self._with_controller(facts), policy, matrix, _today(now))
+        except planner.errors as error:
+            raise _Refused(str(error)) from error
+        plan.update(run_id=freshness.RUN_ID, digests=digests, facts_age=age, facts_from=source)
+        plan["subject"] = describe.subject(facts, matrix)
+        plan["package_manager"] = (facts.get("packages") or {}).get("manager")
+        plan["previous"] = freshness.previous(old_plan)
+        plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode))
+        plan["lists_old"] = source == "host" and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
+        return self._outcome(plan, policy, facts=facts if source in ("host", "stored") else None)
+
+    # -- what goes in ------------------------------------------------------------------------------------------------
+
+    def _engine(self) -> engine.Engine:
+        try:
+            return engine.load()
+        except Exception as error:
+            raise _Refused(f"the planner cannot be loaded: {error}") from error
+
+    def _policy(self, planner: engine.Engine, variables: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Return (validated policy, matrix with the overlays that the policy names)."""
+        known = names.policy()
+        try:
+            policy_vars.refuse_misspelt(variables, names.known())
+            values = policy_vars.collect(variables, known, self._templated)
+            given = self._task.args.get("policy") or {}
+            policy_vars.refuse_unknown(given, known)
+            policy = planner.validate({**values, **{key: edge.plain(value, key) for key, value in given.items()}})
+            overlays = [self._overlay(row, variables) for row in policy.get("gpu_matrix_overlay") or ()]
+            return policy, planner.matrix(overlays)
+        except (policy_vars.UnknownVariable, edge.EdgeError, *planner.errors) as error:
+            raise _Refused(str(error)) from error
+
+    def _templated(self, name: str, value: Any) -> Any:
+        try:
+            return edge.plain(self._templar.template(value), name)
+        except AnsibleError as error:
+            raise _Refused(f"{name} cannot be evaluated: {error}") from error
+
+    @staticmethod
+    def _overlay(row: Any, variables: dict[str, Any]) -> Any:
+        """Return a file's path as seen from the inventory, else from the working directory; other rows as they are."""
+        if not isinstance(row, str) or os.path.isabs(row):
+            return row
+        beside_inventory = os.path.join(str(variables.get("inventory_dir") or os.curdir), row)
+        return beside_inventory if os.path.exists(beside_inventory) else os.path.abspath(row)
+
+    def _gather(self) -> str:
+        gather = self._task.args.get("gather", "never")
+        if gather not in GATHER:
+            raise _Refused(f"gather is {gather!r}; allowed are {', '.join(GATHER)}.")
+        return str(gather)
+
+    def _facts_at_hand(self, host: str, at_hand: Any) -> tuple[str, Any]:
+        """Return (where the facts come from, facts): given, stored, kept, or host when they are still to be read."""
+        given, path = self._task.args.get("facts"), self._task.args.get("facts_file")
+        if given:
+            if not isinstance(given, dict):
+                raise _Refused(f"facts is a {type(given).__name__}; what baremetal.nvidia.gpu_facts returned is needed.")
+            return "given", given
+        if path:
+            try:
+                return "stored", stored.read(edge.plain(path), host)
+            except stored.StoredFactsError as error:
+                raise _Refused(str(error)) from error
+        gather, kept = self._gather(), at_hand.get("gpu_facts")
+        if kept is not None and gather != "always":
+            return "kept", kept
+        if gather == "never":
+            raise _Refused(
+                f"there are no GPU facts of {host}: run baremetal.nvidia.gpu_facts before this task, or set gather: missing "
+                f"so that it is run here."
+            )
+        return "host", None
+
+    def _read_host(self, variables: dict[str, Any]) -> Any:
+        result = self._execute_module(module_name=FACTS_MODULE, module_args={}, task_vars=variables)
+        if result.get("failed") or "gpu_facts" not in result.get("ansible_facts", {}):
+            meaning = requirements.module_problem(result, core_version)
+            raise _Refused(meaning or f"the host's facts could not be read: {result.get('msg') or result}")
+        return result["ansible_facts"]["gpu_facts"]
+
+    @staticmethod
+    def _take(facts: Any, now: float) -> tuple[dict[str, Any], str, int | None]:
+        try:
+            return freshness.take(facts, now)
+        except edge.EdgeError as error:
+            raise _Refused(f"the facts are no data: {error}") from error
+
+    def _refuse_old(self, host: str, source: str, age: int | None) -> None:
+        """Refuse facts that a fact cache kept for longer than max_age; stored ones are old by intent."""
+        limit = int(self._task.args.get("max_age", MAX_AGE))
+        if source == "kept" and age is not None and age > limit > 0:
+            raise _Refused(
+                f"the GPU facts of {host} are {describe.duration(age)} old (allowed: {describe.duration(limit)}): run "
+                f"baremetal.nvidia.gpu_facts again, or set gather: always so that it is run here."
+            )
+
+    def _with_controller(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Return the facts with what only the controller knows: its ansible-core, and why package lists stayed old."""
+        whole = {**facts, "controller": {"ansible_core": core_version}}
+        refresh_error = self._task.args.get("refresh_error")
+        if refresh_error:
+            packages = facts.get("packages")
+            whole["packages"] = {**(packages if isinstance(packages, dict) else {}),
+                                 "refresh_error": edge.plain(refresh_error)}
+        return whole
+
+    # -- what comes out ----------------------------------------------------------------------------------------------
+
+    def _outcome(
+        self, plan: dict[str, Any], policy: dict[str, Any], facts: dict[str, Any] | None = None, reused: bool = False
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "changed": False,
+            "verdict": plan["verdict"],
+            "reused": reused,
+            "msg": describe.headline(plan),
+        }
+        if not reused:
+            result["ansible_facts"] = {"gpu_plan": plan} if facts is None else {"gpu_plan": plan, "gpu_facts": facts}
+        if self._task.check_mode:
+            result["changed"] = bool(plan["changes"])
+            result["diff"] = describe.diff(plan)
+        if plan["verdict"] == "blocked" and self._flag("stop_on_blocked"):
+            result.update(failed=True, msg=describe.blocked(plan))
+        elif plan["pending"] and policy.get("gpu_pending_fails") and self._flag("stop_on_pending"):
+            result.update(failed=True, msg=describe.waiting(plan))
+        return result
+
+    def _flag(self, name: str) -> bool:
+        try:
+            return bool(boolean(self._task.args.get(name, False)))
+        except TypeError as error:
+            raise _Refused(f"{name} is {self._task.args[name]!r}; allowed are true and false.") from error
+
+
+def _today(now: float) -> datetime.date:
+    return datetime.datetime.fromtimestamp(now, datetime.timezone.utc).date()

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The planner and the matrix, loaded once in the parent process and inherited by every forked worker."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the action needs of the planner, so that a test can put something small in its place.
+
+    ``plan(host, facts, policy, matrix, now) -> dict``; ``validate(mapping) -> dict`` fills the defaults in;
+    ``matrix(overlays) -> Matrix``; ``errors`` are the exceptions that say what a person got wrong.
+    """
+
+    plan: Callable[..., dict[str, Any]]
+    validate: Callable[[Mapping[str, Any]], dict[str, Any]]
+    matrix: Callable[[Sequence[Any]], Any]
+    errors: tuple[type[Exception], ...]
+
+
+@functools.cache
+def load() -> Engine:
+    """Import planner and matrix and read the matrix's files; raises whatever they raise."""
+    from ..matrix import MatrixError
+    from ..matrix import load as load_matrix
+    from ..model import policy
+    from ..planner import plan
+
+    load_matrix()
+    return Engine(plan=plan, validate=policy.validate, matrix=load_matrix, errors=(policy.PolicyError, MatrixError))
+
+
+def warm() -> None:
+    """Load everything now, if possible; what goes wrong is told by the first load() that matters."""
+    try:
+        load()
+    except Exception:  # the reason is raised again, and reported, where a host needs the engine
+        return

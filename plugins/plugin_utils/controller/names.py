@@ -1,0 +1,56 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names of variables that the collection reads: policy, the roles' own options, and the playbooks' switches."""
+from __future__ import annotations
+
+import functools
+import pathlib
+
+import yaml
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_COLLECTION = pathlib.Path(__file__).resolve().parents[3]
+
+#: Variables that the playbooks read, with what they do (documented in docs and inventories/example).
+PLAYBOOK = {
+    "gpu_hosts": "the hosts a playbook works on",
+    "gpu_serial": "how many hosts are changed at a time",
+    "gpu_report": "file on the controller that gets the plans as JSON",
+    "gpu_report_rows": "how many rows the printed table has at most",
+    "gpu_facts_file": "stored facts: a file, or a directory with one file a host",
+    "gpu_facts_max_age": "seconds after which facts are too old to plan from",
+    "gpu_force_apply": "run every task of the roles whatever the plan says",
+    "gpu_lock_timeout": "seconds to wait for the package manager's lock",
+    "gpu_lease_ttl": "seconds a lease lives without a sign of life",
+    "gpu_lease_force": "take over the lease of another run",
+    "gpu_run_id": "the id of this run (set by the playbooks)",
+    "gpu_become": "whether the playbooks become root",
+    "gpu_verify_level": "auto, static or device",
+}
+
+#: Facts that the collection itself returns; they are no variables of a person.
+RETURNED = ("gpu_facts", "gpu_plan", "gpu_summary", "gpu_fleet")
+
+
+@functools.cache
+def policy() -> frozenset[str]:
+    """Return the names of all policy variables (plugin_utils/model/policy.yml)."""
+    path = _COLLECTION / "plugins" / "plugin_utils" / "model" / "policy.yml"
+    return frozenset(yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER))
+
+
+@functools.cache
+def role_options() -> frozenset[str]:
+    """Return the names of the roles' own apply options (roles/*/meta/options.yml)."""
+    found: set[str] = set()
+    for path in sorted((_COLLECTION / "roles").glob("*/meta/options.yml")):
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER) or {}
+        found.update(content.get("options", content))
+    return frozenset(found)
+
+
+@functools.cache
+def known() -> frozenset[str]:
+    """Return every variable name that begins with gpu_ and means something to the collection."""
+    return policy() | role_options() | frozenset(PLAYBOOK) | frozenset(RETURNED)

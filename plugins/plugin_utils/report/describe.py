@@ -1,0 +1,188 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Short texts about one plan: who the host is, the verdict in a line, the diff, the findings that block."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+SEVERITIES = ("error", "warning", "info")
+_NOTHING = "nothing to do"
+
+
+def subject(facts: Mapping[str, Any], matrix: Any = None) -> dict[str, Any]:
+    """Return what a person knows the host by: gpus, os, kernel, driver, containerd; each a text or None.
+
+    ``matrix`` gives names to PCI ids; without it, or for an id that it does not know, the id itself is shown.
+    """
+    return {
+        "gpus": _gpus(facts.get("gpus"), matrix),
+        "os": _os(_mapping(facts.get("os"))),
+        "kernel": _kernel(_mapping(facts.get("kernel"))),
+        "driver": _driver(_mapping(facts.get("driver")), _mapping(facts.get("kernel"))),
+        "containerd": _text(_mapping(_mapping(facts.get("containers")).get("containerd")).get("version")),
+    }
+
+
+def headline(plan: Mapping[str, Any]) -> str:
+    """Return the verdict and what stands behind it in one line."""
+    counts = Counter(finding.get("severity") for finding in open_findings(plan))
+    parts = [f"{len(plan['changes'])} change(s)" if plan.get("changes") else _NOTHING]
+    if plan.get("pending"):
+        needs = sorted({str(item["needs"]) for item in plan["pending"] if item.get("needs")})
+        parts.append(f"{len(plan['pending'])} pending" + (f" ({', '.join(needs)})" if needs else ""))
+    parts += [f"{counts[severity]} {severity}(s)" for severity in SEVERITIES[:2] if counts[severity]]
+    return f"{plan['verdict']}: {', '.join(parts)}"
+
+
+def group(plan: Mapping[str, Any], *, check_mode: bool) -> str:
+    """Return the inventory group that the playbooks put the host into.
+
+    gpu_blocked, gpu_change, gpu_pending (as planned but for changes that wait for leave) and gpu_ok; in check mode
+    gpu_planned instead of gpu_change, so that no changing play finds a host.
+    """
+    verdict = str(plan["verdict"])
+    if verdict == "change":
+        return "gpu_planned" if check_mode else "gpu_change"
+    return "gpu_pending" if verdict == "ok" and plan.get("pending") else f"gpu_{verdict}"
+
+
+def open_findings(plan: Mapping[str, Any], severities: Iterable[str] = SEVERITIES) -> list[Mapping[str, Any]]:
+    """Return the findings that are not waived, worst first."""
+    wanted = [severity for severity in SEVERITIES if severity in set(severities)]
+    findings = [item for item in plan.get("findings") or () if not item.get("waived")]
+    return [item for severity in wanted for item in findings if item.get("severity") == severity]
+
+
+def finding_line(finding: Mapping[str, Any]) -> str:
+    """Return a finding in one breath: rule, subject, reason, way out."""
+    text = f"{finding.get('rule')} {finding.get('subject')}: {finding.get('summary')}"
+    remedy = finding.get("remedy")
+    return f"{text} — {remedy}" if remedy else text
+
+
+def blocked(plan: Mapping[str, Any]) -> str:
+    """Return why the host is blocked, as the message of a failed task."""
+    errors = open_findings(plan, ["error"])
+    lines = [finding_line(item) for item in errors] or ["the plan names no reason (this is a bug of the planner)"]
+    return "Nothing was changed, because:\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def waiting(plan: Mapping[str, Any]) -> str:
+    """Return which changes wait for leave, as the message of a failed task."""
+    return "Changes wait for leave (gpu_pending_fails is true):\n" + "\n".join(
+        f"- {pending_line(item)}" for item in plan.get("pending") or ()
+    )
+
+
+def change_line(change: Mapping[str, Any]) -> str:
+    """Return a change as one line: role, verb, target, before → after, disruption."""
+    before, after = short(change.get("before")), short(change.get("after"))
+    movement = "" if before == after else f": {before} → {after}"
+    disruption = change.get("disruption") or "none"
+    tail = "" if disruption == "none" else f" [{disruption}]"
+    return f"{change.get('role')} {change.get('action')} {change.get('target')}{movement}{tail}"
+
+
+def pending_line(change: Mapping[str, Any]) -> str:
+    """Return a pending change as one line, with the variable that allows it."""
+    needs = change.get("needs")
+    return change_line(change) + (f" — waits for {needs}: true" if needs else "")
+
+
+def diff(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return Ansible's diff of a plan: the same lines, with what is there and what would be."""
+    changes = plan.get("changes") or ()
+    return {
+        "before_header": "host",
+        "after_header": "plan",
+        "before": "".join(f"{_key(item)}: {short(item.get('before'))}\n" for item in changes),
+        "after": "".join(f"{_key(item)}: {short(item.get('after'), 'done')}\n" for item in changes),
+    }
+
+
+def duration(seconds: int) -> str:
+    """Return seconds as people say them: 90 s, 12 min, 5 h, 3 d."""
+    for size, unit in ((172800, "d"), (7200, "h"), (120, "min")):
+        if seconds >= size:
+            return f"{seconds // {'d': 86400, 'h': 3600, 'min': 60}[unit]} {unit}"
+    return f"{seconds} s"
+
+
+def short(value: Any, absent: str = "absent", width: int = 60) -> str:
+    """Return a value of a change as one short line."""
+    if value is None or value == "":
+        return absent
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{key} {short(item)}" for key, item in value.items())
+    elif isinstance(value, (list, tuple)):
+        text = ", ".join(short(item) for item in value) or absent
+    else:
+        text = " ".join(str(value).split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _key(change: Mapping[str, Any]) -> str:
+    return f"{change.get('role')} {change.get('action')} {change.get('target')}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _gpus(gpus: Any, matrix: Any) -> str | None:
+    if not isinstance(gpus, list):
+        return None
+    if not gpus:
+        return "none"
+    counted = Counter(_gpu_name(_mapping(gpu), matrix) for gpu in gpus)
+    return ", ".join(f"{count} × {name}" for name, count in sorted(counted.items()))
+
+
+def _gpu_name(gpu: Mapping[str, Any], matrix: Any) -> str:
+    pci, subsystem = gpu.get("id"), gpu.get("subsystem")
+    if matrix is not None and isinstance(pci, str):
+        product = matrix.product(pci, subsystem if isinstance(subsystem, str) else None)
+        if product is not None and getattr(product, "name", None):
+            return str(product.name)
+    return str(pci or "unknown")
+
+
+def _os(facts: Mapping[str, Any]) -> str | None:
+    if not facts.get("id"):
+        return None
+    return f"{facts['id']} {facts.get('version') or facts.get('codename') or ''}".strip()
+
+
+def _kernel(facts: Mapping[str, Any]) -> str | None:
+    running, boots = facts.get("running"), facts.get("default_boot")
+    installed = facts.get("installed")
+    known = {_mapping(item).get("release") for item in installed} if isinstance(installed, list) else set()
+    if boots and boots != running and running in known:
+        return f"{running}, next {boots}"
+    return _text(boots or running)
+
+
+def _driver(driver: Mapping[str, Any], kernel: Mapping[str, Any]) -> str | None:
+    """Return what is loaded, else the module that the next kernel would load, else the library's version."""
+    loaded = _mapping(driver.get("loaded"))
+    if loaded.get("version"):
+        return _flavoured(loaded)
+    installed = kernel.get("installed")
+    for item in installed if isinstance(installed, list) else ():
+        module = _mapping(_mapping(item).get("nvidia"))
+        if module.get("version") and _mapping(item).get("release") == kernel.get("default_boot"):
+            return _flavoured(module)
+    return _text(driver.get("library"))
+
+
+def _flavoured(module: Mapping[str, Any]) -> str:
+    return f"{module['version']} {module.get('flavour') or ''}".strip()
