@@ -1,0 +1,92 @@
+#!/usr/bin/python
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: boot_default
+short_description: Make the boot loader start one kernel by default
+version_added: 0.1.0
+description:
+  - Sets GRUB's saved default to the menu entry of one kernel, by its id, so that a newer kernel that appears later does
+    not take its place. Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg), regenerates the menu where that is needed,
+    saves the entry, and reads back what starts next.
+  - The menu is generated beside the present one, checked, and put in place in one step. So is the environment block.
+  - A kernel without initrd is refused.
+  - A host without a boot loader (a container) is left alone, with a reason.
+author:
+  - baremetal.nvidia maintainers (@baremetal-nvidia)
+extends_documentation_fragment:
+  - baremetal.nvidia.host
+options:
+  release:
+    description: Kernel release, as C(uname -r) prints it.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Boot the proved kernel, whatever else gets installed
+  baremetal.nvidia.boot_default:
+    release: 6.1.0-50-amd64
+"""
+
+RETURN = r"""
+boots:
+  description: The kernel release that starts next by default, read back after the change. Null when skipped.
+  returned: success
+  type: str
+entry:
+  description: The menu entry, as ids from the top. Null when it is not in the menu yet (check mode) or when skipped.
+  returned: success
+  type: str
+  sample: gnulinux-advanced-1234>gnulinux-6.1.0-50-amd64-advanced-1234
+once:
+  description: An entry that is set to boot once before the default, or null. It is left alone.
+  returned: success
+  type: str
+env_writable:
+  description: Whether GRUB itself can write its environment at boot, as a trial boot needs. Null when unknown.
+  returned: success
+  type: bool
+env_reason:
+  description: Why it cannot, or why that is unknown.
+  returned: success
+  type: str
+skipped_reason:
+  description: Why nothing was set, or null.
+  returned: success
+  type: str
+actions:
+  description: What was done, or in check mode would be, one line each.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot_default import BootDefault
+from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
+from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"release": {"type": "str", "required": True}, "lease": {"type": "str"}},
+        supports_check_mode=True,
+    )
+    try:
+        if not module.check_mode:
+            Store().renew(module.params["lease"])
+        outcome = BootDefault(run).set(module.params["release"], check=module.check_mode)
+    except (HostError, OSError) as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(changed=outcome.changed, boots=outcome.boots, entry=outcome.entry, once=outcome.once,
+                     env_writable=outcome.env_writable, env_reason=outcome.env_reason, actions=outcome.actions,
+                     skipped_reason=outcome.skipped_reason, diff=outcome.diff)
+
+
+if __name__ == "__main__":
+    main()
