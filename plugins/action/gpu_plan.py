@@ -69,13 +69,15 @@ class ActionModule(ActionBase):
         at_hand = variables.get("ansible_facts", {})
         old_plan, now = at_hand.get("gpu_plan"), time.time()
 
-        source, facts = self._facts_at_hand(host, at_hand)
+        gather = self._gather()
+        source, facts = self._facts_at_hand(host, at_hand, gather)
         age: int | None = None
         if facts is not None:
             facts, digests["facts"], age = self._take(facts, now)
-        if source in ("kept", "host") and freshness.stale_reason(old_plan, digests) is None:
+        may_reuse = source == "kept" or (source == "host" and gather == "missing")
+        if may_reuse and freshness.stale_reason(old_plan, digests) is None:
             return self._outcome(edge.plain(old_plan), policy, reused=True)
-        if source == "kept" and self._gather() == "missing":
+        if source == "kept" and gather == "missing":
             source = "host"  # without a plan of this run they may be what a fact cache kept
         if source == "host":
             facts, digests["facts"], age = self._take(self._read_host(variables), now)
@@ -135,7 +137,7 @@ class ActionModule(ActionBase):
             raise _Refused(f"gather is {gather!r}; allowed are {', '.join(GATHER)}.")
         return str(gather)
 
-    def _facts_at_hand(self, host: str, at_hand: Any) -> tuple[str, Any]:
+    def _facts_at_hand(self, host: str, at_hand: Any, gather: str) -> tuple[str, Any]:
         """Return (where the facts come from, facts): given, stored, kept, or host when they are still to be read."""
         given, path = self._task.args.get("facts"), self._task.args.get("facts_file")
         if given:
@@ -147,7 +149,7 @@ class ActionModule(ActionBase):
                 return "stored", stored.read(edge.plain(path), host)
             except stored.StoredFactsError as error:
                 raise _Refused(str(error)) from error
-        gather, kept = self._gather(), at_hand.get("gpu_facts")
+        kept = at_hand.get("gpu_facts")
         if kept is not None and gather != "always":
             return "kept", kept
         if gather == "never":

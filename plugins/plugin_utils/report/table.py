@@ -45,7 +45,7 @@ def render(
         lines += _details(shape.plan, width, paint)
     if lost:
         lines += [paint(line, "unread") for line in _row(rows[-1], widths)]
-    lines += ["", _total(plans, lost, paint)]
+    lines += ["", *_total(plans, lost, width, paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -127,14 +127,13 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     ]
 
 
-def _total(plans: Mapping[str, Mapping[str, Any]], lost: Sequence[str], paint: Painter) -> str:
+def _total(plans: Mapping[str, Mapping[str, Any]], lost: Sequence[str], width: int, paint: Painter) -> list[str]:
     counted = fleet.summary(plans, lost)
     parts = [paint(f"{counted['verdicts'][name]} {name}", name) for name in ("ok", "change", "blocked")]
     if lost:
         parts.append(paint(f"{len(lost)} not read", "unread"))
-    text = f"{counted['hosts']} host(s): " + ", ".join(parts)
+    lines = [f"{counted['hosts']} host(s): " + ", ".join(parts)]
     if counted["pending"]:
-        text += f"; {counted['pending']} pending change(s)"
-        if counted["needs"]:
-            text += f", allowed by {', '.join(counted['needs'])}"
-    return text
+        needs = f", allowed by {', '.join(counted['needs'])}" if counted["needs"] else ""
+        lines += textwrap.wrap(f"{counted['pending']} pending change(s){needs}", width, break_long_words=False)
+    return lines
