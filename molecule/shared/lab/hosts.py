@@ -1,0 +1,230 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts of the lab: made from an image, started, waited for, snapshotted, thrown away."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import archives, images, pci, podman, shell
+from .settings import HOST_ARCHIVES, HOST_MODULES, HOST_REPOSITORY, LabError, Settings
+
+BOOT_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host as hosts.yml describes it, with its place in this lab."""
+
+    name: str
+    suite: str
+    user: str
+    devices: list[Any]
+    container: str
+    folder: Path
+
+
+def known(settings: Settings) -> dict[str, Host]:
+    """All hosts that can be had."""
+    described = yaml.safe_load(Path(__file__).with_name("hosts.yml").read_text())
+    return {name: Host(name, entry["suite"], entry["user"], entry["devices"], settings.prefix + name,
+                       settings.state / "hosts" / name) for name, entry in described.items()}
+
+
+def pick(settings: Settings, names: list[str] | None) -> list[Host]:
+    """The named hosts, or all."""
+    there = known(settings)
+    for name in names or []:
+        if name not in there:
+            raise LabError(f"host {name!r} is unknown; the lab has {', '.join(there)}")
+    return [there[name] for name in names or there]
+
+
+def _port_free(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _ports(settings: Settings) -> dict[str, int]:
+    path = settings.state / "ports.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def port(settings: Settings, host: Host) -> int:
+    """The ssh port of a host: chosen once, kept while the lab stands."""
+    ports = _ports(settings)
+    if host.name not in ports:
+        taken = set(ports.values())
+        candidate = settings.first_port
+        while candidate in taken or not _port_free(candidate):
+            candidate += 1
+            if candidate > 65535:
+                raise LabError(f"no free port from {settings.first_port} on; set LAB_PORT")
+        ports[host.name] = candidate
+        settings.state.mkdir(parents=True, exist_ok=True)
+        (settings.state / "ports.json").write_text(json.dumps(ports))
+    return ports[host.name]
+
+
+def forget_ports(settings: Settings) -> None:
+    """The lab is gone: its ports are free for others."""
+    (settings.state / "ports.json").unlink(missing_ok=True)
+
+
+def _keypair(path: Path, comment: str) -> None:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shell.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
+
+
+def client_key(settings: Settings) -> Path:
+    """The key that opens the hosts; made once."""
+    key = settings.state / "keys" / "id_ed25519"
+    _keypair(key, "lab")
+    return key
+
+
+def host_key(settings: Settings, host: Host) -> Path:
+    """The host's own ssh key; kept over a reset, as a reinstalled host with a backed-up key."""
+    key = settings.state / "keys" / f"{host.name}_ed25519"
+    _keypair(key, host.name)
+    return key
+
+
+def _copy_in(host: Host, settings: Settings) -> None:
+    """Put keys and port into a container that is not started yet."""
+    stage = host.folder / "stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    home = stage / ("root" if host.user == "root" else f"home/{host.user}") / ".ssh"
+    home.mkdir(parents=True, mode=0o700)
+    (home / "authorized_keys").write_text(client_key(settings).with_suffix(".pub").read_text())
+    etc = stage / "etc" / "ssh" / "sshd_config.d"
+    etc.mkdir(parents=True)
+    (etc / "port.conf").write_text(f"Port {port(settings, host)}\nListenAddress 127.0.0.1\n")
+    for suffix in ("", ".pub"):
+        shutil.copy(f"{host_key(settings, host)}{suffix}", etc.parent / f"ssh_host_ed25519_key{suffix}")
+    (etc.parent / "ssh_host_ed25519_key").chmod(0o600)
+    podman.podman("cp", f"{stage}/.", f"{host.container}:/")
+    shutil.rmtree(stage)
+
+
+def _own_home(host: Host) -> None:
+    if host.user != "root":
+        podman.execute(host.container, ["chown", "-R", f"{host.user}:", f"/home/{host.user}/.ssh"])
+
+
+def create(host: Host, settings: Settings, image: str) -> None:
+    """Make and start a host from an image; an old one of the name is thrown away."""
+    remove(host, settings)
+    count = pci.write_tree(host.folder / "pci", host.devices)
+    modules = settings.cache / "modules"
+    modules.mkdir(parents=True, exist_ok=True)
+    debs = archives.fill(host.folder / "archives", settings.cache / "apt" / host.suite)
+    mounts = {host.folder / "pci": "/sys/bus/pci/devices:ro", modules: HOST_MODULES, debs: HOST_ARCHIVES}
+    if not settings.upstream:
+        mounts[settings.cache / "repository"] = f"{HOST_REPOSITORY}:ro"
+    volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
+    podman.podman("create", "--name", host.container, "--label", f"{podman.LABEL}={settings.prefix}", "--hostname", host.name,
+                  "--pull=never", *podman.run_options(), *volumes, image, "/sbin/init")
+    _copy_in(host, settings)
+    podman.podman("start", host.container)
+    _own_home(host)
+    shell.say(f"{host.name}: started ({host.suite}, {count} PCI devices, ssh port {port(settings, host)})")
+
+
+def _banner(number: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", number), timeout=2) as link:
+            link.settimeout(3)
+            return link.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def wait(host: Host, settings: Settings) -> None:
+    """Wait until systemd is up and ssh answers."""
+    end = time.monotonic() + BOOT_SECONDS
+    state = "unknown"
+    while time.monotonic() < end:
+        state = podman.execute(host.container, ["systemctl", "is-system-running"], check=False).strip() or "offline"
+        if state in ("running", "degraded") and _banner(port(settings, host)):
+            break
+        time.sleep(0.3)
+    else:
+        raise LabError(f"{host.name}: not up after {BOOT_SECONDS} s (systemd: {state}); podman logs {host.container}")
+    if state == "degraded":
+        failed = podman.execute(host.container, ["systemctl", "--failed", "--no-legend", "--plain"], check=False).split("\n")
+        shell.say(f"{host.name}: some units failed: {', '.join(line.split()[0] for line in failed if line.split())}")
+
+
+def remove(host: Host, settings: Settings) -> None:
+    """Throw a host away; what it downloaded is kept for the next one."""
+    podman.podman("rm", "--force", "--ignore", "--time=0", host.container)
+    if host.folder.exists():
+        archives.harvest(host.folder / "archives", settings.cache / "apt" / host.suite)
+        shutil.rmtree(host.folder / "archives", ignore_errors=True)
+
+
+def snapshot_name(host: Host, settings: Settings, label: str) -> str:
+    """The image that a snapshot is."""
+    return f"localhost/{settings.prefix}{host.name}:{label}"
+
+
+def snapshot(host: Host, settings: Settings, label: str) -> str:
+    """Keep the state of a host as an image."""
+    image = snapshot_name(host, settings, label)
+    podman.execute(host.container, ["sync"], check=False)
+    podman.podman("commit", "--quiet", "--pause", host.container, image, timeout=900)
+    return image
+
+
+def image_for(host: Host, settings: Settings, label: str | None) -> str:
+    """The image a host starts from: a snapshot, or the fresh Debian."""
+    if label is None:
+        return images.ensure(host.suite, settings)
+    image = snapshot_name(host, settings, label)
+    if not podman.image_exists(image):
+        raise LabError(f"{host.name} has no snapshot {label!r}; make one: scripts/lab snapshot {host.name} {label}")
+    return image
+
+
+@contextlib.contextmanager
+def locked(settings: Settings, name: str) -> Iterator[None]:
+    """One at a time, over all labs that share the cache."""
+    import fcntl
+
+    settings.cache.mkdir(parents=True, exist_ok=True)
+    (settings.cache / "lab").mkdir(exist_ok=True)
+    with (settings.cache / "lab" / f"{name}.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            shell.say(f"waiting for another run of the lab ({name})")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def hand_over(settings: Settings) -> None:
+    """Under sudo: what was written belongs to the person, not to root."""
+    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if user and group:
+        for folder in (settings.inventory, settings.state):
+            for path in (folder, *folder.rglob("*")):
+                if "archives" not in path.parts and "pci" not in path.parts:
+                    os.lchown(path, int(user), int(group))

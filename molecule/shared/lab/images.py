@@ -1,0 +1,71 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The images of the hosts: a Debian made by mmdebstrap, kept in podman's storage until its recipe or the week changes."""
+from __future__ import annotations
+
+import hashlib
+import shlex
+import time
+from pathlib import Path
+
+from . import podman, shell
+from .settings import SHARED, Settings
+
+RECIPE = SHARED / "image"
+
+
+def _packages(suite: str) -> list[str]:
+    names = []
+    for line in (RECIPE / "packages.txt").read_text().splitlines():
+        word = line.partition("#")[0].strip()
+        only, _, name = word.rpartition(":")
+        if name and only in ("", suite):
+            names.append(name.strip())
+    return names
+
+
+def _sources(suite: str, mirror: str) -> list[str]:
+    components = "main non-free-firmware"
+    return [f"deb {mirror}/debian {suite} {components}", f"deb {mirror}/debian {suite}-updates {components}",
+            f"deb {mirror}/debian-security {suite}-security {components}"]
+
+
+def _apt_options() -> list[str]:
+    """This machine's own apt settings that its mirror may need, for the hosts too."""
+    wanted = ("Acquire::Check-Valid-Until", "Acquire::Check-Date", "Acquire::http::Proxy", "Acquire::https::Proxy")
+    options = []
+    for line in shell.run(["apt-config", "dump"]).splitlines():
+        name = line.split(" ", 1)[0]
+        if name in wanted and line.rstrip().endswith('";') and '""' not in line:
+            options.append(line.rstrip())
+    return options
+
+
+def name(suite: str, settings: Settings) -> str:
+    """The name of the image: its tag is the digest of all that goes in."""
+    parts = [suite, time.strftime("%G-W%V"), *_packages(suite), *_sources(suite, settings.mirror), *_apt_options()]
+    parts += [path.read_text() for path in sorted(RECIPE.iterdir()) if path.is_file()]
+    return f"localhost/baremetal-nvidia-lab/{suite}:{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
+
+
+def ensure(suite: str, settings: Settings) -> str:
+    """Make the image unless it is here; its name."""
+    image = name(suite, settings)
+    if podman.image_exists(image):
+        return image
+    logs = settings.cache / "lab" / "logs"
+    tarball = settings.cache / "lab" / f"{suite}.tar"
+    tarball.parent.mkdir(parents=True, exist_ok=True)
+    tarball.unlink(missing_ok=True)
+    command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(_packages(suite))}",
+               "--skip=cleanup/apt/lists", f'--customize-hook={shlex.quote(str(RECIPE / "customize.sh"))} "$1" {suite}']
+    command += [f"--aptopt={option}" for option in _apt_options()]
+    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    command += [f"--keyring={keyring}"] if keyring.exists() else []
+    shell.run_long(f"image of {suite} (mmdebstrap, about 2 minutes)",
+                   [*command, suite, str(tarball), *_sources(suite, settings.mirror)], logs / f"image-{suite}.log")
+    with shell.Beat(f"image of {suite}: import"):
+        podman.podman("import", "--quiet", "--change", 'CMD ["/sbin/init"]', str(tarball), image, timeout=900)
+    tarball.unlink()
+    return image

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the lab keeps its things, and what the environment may change."""
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SHARED = ROOT / "molecule" / "shared"
+DEFAULT_NAME = "site"
+FIRST_PORT = 22200
+# Where hosts see the repository, the proved modules and the downloaded packages.
+HOST_REPOSITORY = "/srv/baremetal-nvidia-lab"
+HOST_MODULES = "/var/cache/baremetal-nvidia"
+HOST_ARCHIVES = "/var/cache/apt/archives"
+
+
+class LabError(Exception):
+    """Something a person has to do; the message says what."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one lab; several labs may run side by side, each with its own name."""
+
+    name: str
+    first_port: int
+    upstream: bool
+    mirror: str
+    cache: Path
+
+    @property
+    def prefix(self) -> str:
+        """What the containers of this lab begin with; two checkouts never share one."""
+        checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]
+        return f"bmn-{checkout}-{self.name}-"
+
+    @property
+    def state(self) -> Path:
+        """The folder of this lab."""
+        return self.cache / "lab" / self.name
+
+    @property
+    def inventory(self) -> Path:
+        """The folder of the inventory: inventories/lab for the lab people use, else beside its state."""
+        return ROOT / "inventories" / "lab" if self.name == DEFAULT_NAME else self.state / "inventory"
+
+
+def from_environment() -> Settings:
+    """Read LAB_NAME, LAB_PORT, LAB_UPSTREAM, LAB_MIRROR and LAB_CACHE."""
+    name = os.environ.get("LAB_NAME") or DEFAULT_NAME
+    if not name.replace("-", "").isalnum() or not name.isascii() or name != name.lower():
+        raise LabError(f"LAB_NAME is {name!r}: small letters, digits and '-' are allowed")
+    port = os.environ.get("LAB_PORT") or str(FIRST_PORT)
+    if not port.isdigit() or not 1024 <= int(port) <= 65000:
+        raise LabError(f"LAB_PORT is {port!r}: a number from 1024 to 65000 is allowed")
+    return Settings(
+        name=name,
+        first_port=int(port),
+        upstream=os.environ.get("LAB_UPSTREAM", "0") not in ("", "0", "false", "no"),
+        mirror=(os.environ.get("LAB_MIRROR") or "http://deb.debian.org").rstrip("/"),
+        cache=Path(os.environ.get("LAB_CACHE") or ROOT / ".cache").absolute(),
+    )
