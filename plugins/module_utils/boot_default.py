@@ -179,6 +179,7 @@ class BootDefault:
                                 f"read after {SNIPPET_PATH}, or one in /etc/grub.d, sets another. Take that out")
             if menu.entry_of(release) is None:
                 raise BootError(f"the new menu has no entry for kernel {release}: grub.cfg is left as it was")
+            os.chmod(new, atomic.mode_of(self.cfg) or 0o600)
             atomic.publish(new, self.cfg)
         finally:
             atomic.remove(new)

@@ -9,8 +9,8 @@ module: boot_default
 short_description: Make the boot loader start one kernel by default
 version_added: 0.1.0
 description:
-  - Sets GRUB's saved default to the menu entry of one kernel, by its id, so that a newer kernel that appears later does
-    not take its place. Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg), regenerates the menu where that is needed,
+  - Sets GRUB's saved default to the menu entry of one kernel, by its id, so that no newer kernel takes its place.
+    Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg), regenerates the menu where that is needed,
     saves the entry, and reads back what starts next.
   - The menu is generated beside the present one, checked, and put in place in one step. So is the environment block.
   - A kernel without initrd is refused.

@@ -3,6 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Documentation of the action plugin of the same name; nothing here runs."""
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
@@ -10,14 +11,16 @@ module: gpu_compare
 short_description: Prove that a GPU host is as its plan says
 description:
   - Compares the facts that were read in this run with the plan that was made from them, and fails with what differs.
-  - Changes that wait for leave are no difference. A version that moved since an earlier plan of this run was applied is one.
+  - Changes that wait for leave are no difference. A version that moved since an earlier plan of this run was applied
+    is one.
   - Runs on the controller; no host is asked.
 version_added: 0.1.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
 options:
   level:
     description:
-      - V(static) checks what is installed - modules of every kernel that the plan counts on, their version and flavour, initrds.
+      - V(static) checks what is installed - modules of every kernel that the plan counts on, their version and
+        flavour, initrds.
       - V(device) also asks that the planned driver is loaded and every GPU answers.
       - V(auto) is V(device) where nvidia-smi answers, else V(static).
     type: str

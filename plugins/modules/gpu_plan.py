@@ -3,13 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Documentation of the action plugin of the same name; nothing here runs."""
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_plan
 short_description: Plan what a GPU host needs
 description:
-  - Compares what is on the host (RV(ansible_facts.gpu_facts)) with the policy variables (C(gpu_*)) and the compatibility
+  - Compares what is on the host (RV(ansible_facts.gpu_facts)) with the policy variables (C(gpu_*)) and the
+    compatibility
     matrix, and returns one plan. Nothing on the host is changed, and no host is asked unless O(gather) says so.
   - Runs on the controller. The same facts, policy and matrix give the same plan on any machine.
   - A plan that this run made already is used again when facts, policy and matrix are the same; one that a fact cache
@@ -21,7 +23,8 @@ options:
   gather:
     description:
       - Whether M(baremetal.nvidia.gpu_facts) is run here, in the same task.
-      - V(never) plans from the facts that are there and fails without any; V(missing) reads the host unless this run did
+      - V(never) plans from the facts that are there and fails without any; V(missing) reads the host unless this run
+        did
         so already; V(always) reads it again, as is right after a change.
     type: str
     choices: [never, missing, always]
@@ -31,7 +34,8 @@ options:
     type: dict
   facts_file:
     description:
-      - Facts stored on the controller, instead of those of the host. A directory holds C(HOST.json) or C(HOST.yml); a file
+      - Facts stored on the controller, instead of those of the host. A directory holds C(HOST.json) or C(HOST.yml); a
+        file
         holds the facts of one host, or a mapping of host names to facts.
       - A relative path is taken from the working directory.
     type: path
@@ -105,7 +109,8 @@ ansible_facts:
   contains:
     gpu_plan:
       description:
-        - The plan, with C(verdict), C(decisions), C(changes), C(pending), C(findings), C(subject), C(run_id), C(digests),
+        - The plan, with C(verdict), C(decisions), C(changes), C(pending), C(findings), C(subject), C(run_id),
+          C(digests),
           C(facts_age), C(facts_from) and C(lists_old).
       type: dict
       returned: success

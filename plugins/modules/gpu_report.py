@@ -3,22 +3,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Documentation of the action plugin of the same name; nothing here runs."""
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_report
 short_description: Show the plans of all hosts of the play
 description:
-  - Prints the plans that M(baremetal.nvidia.gpu_plan) made in this run as a table, hosts of the same shape in one row, and
+  - Prints the plans that M(baremetal.nvidia.gpu_plan) made in this run as a table, hosts of the same shape in one row,
+    and
     writes them as JSON if asked to.
   - Runs once a play, on the controller; no host is asked.
   - Sets the custom statistics C(gpu_summary), which AWX keeps as an artifact of the job.
-  - The table is printed as it is, not as a value; with a callback that programs read (json, jsonl, junit) it is left out.
+  - The table is printed as it is, not as a value; with a callback that programs read (json, jsonl, junit) it is left
+    out.
 version_added: 0.1.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
 options:
   path:
-    description: File on the controller that gets all plans as JSON. A relative path is taken from the working directory.
+    description: File on the controller that gets all plans as JSON. A relative path is taken from the working
+      directory.
     type: path
   show:
     description: Whether the table is printed.
@@ -35,7 +39,8 @@ options:
     default: []
 attributes:
   check_mode:
-    description: Can run in check mode. The JSON file is written there too, since it lies on the controller and was asked for.
+    description: Can run in check mode. The JSON file is written there too, since it lies on the controller and was
+      asked for.
     support: full
   diff_mode:
     description: Says what would change, if there is something.

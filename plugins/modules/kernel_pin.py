@@ -161,7 +161,7 @@ def main() -> None:
         outcome = Pin(backend(run), store).run(request, check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
-    module.exit_json(changed=outcome.changed, actions=outcome.actions, held=outcome.held, waited=outcome.waited,
+    module.exit_json(changed=outcome.changed, actions=outcome.actions, held=outcome.held, waited=round(outcome.waited, 1),
                      diff=outcome.diff)
 
 

@@ -71,7 +71,8 @@ def test_installed_is_held_and_the_rest_blocked(host: FakeApt) -> None:
     exclusions = (host.root / EXCLUSIONS).read_text()
     assert 'Unattended-Upgrade::Package-Blacklist {\n  "linux-headers-";\n  "linux-image-";\n};' in exclusions
     how = {row["package"]: (row["how"], row["owner"], row["why"]) for row in outcome.held}
-    assert how == {**dict.fromkeys(KERNEL, ("hold", "ours", "test")), **dict.fromkeys(OTHERS, ("preference", "ours", "test"))}
+    assert how == {**dict.fromkeys(KERNEL, ("hold", "ours", "test")),
+                   **dict.fromkeys(OTHERS, ("preference", "ours", "test"))}
 
 
 def test_a_denied_name_that_is_installed_is_held(host: FakeApt) -> None:
@@ -147,7 +148,7 @@ def test_release_takes_everything_back(host: FakeApt) -> None:
 
 def test_releasing_half_is_refused(host: FakeApt) -> None:
     pin(host)
-    with pytest.raises(PinError, match="half a pin.*linux-image-amd64"):
+    with pytest.raises(PinError, match=r"half a pin.*linux-image-amd64"):
         pin(host, present=False, packages=("linux-image-amd64",), deny=())
     assert host.held == set(KERNEL)
 
