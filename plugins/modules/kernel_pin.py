@@ -61,6 +61,11 @@ options:
     type: list
     elements: str
     default: []
+  exclude:
+    description: Names of other sets that automatic upgrades shall leave alone as well.
+    type: list
+    elements: str
+    default: []
   why:
     description: The reason, kept in the state file and reported.
     type: str
@@ -142,6 +147,7 @@ def main() -> None:
             "set": {"type": "str", "default": "kernel"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "packages": names, "patterns": names, "deny": names, "manual": names, "lifted": names,
+            "exclude": names,
             "why": {"type": "str", "default": "the kernel moves only to one with a proved NVIDIA module"},
             "lock_timeout": {"type": "int", "default": 300},
             "lease": {"type": "str"},
@@ -152,7 +158,7 @@ def main() -> None:
     request = Request(
         pin_set=asked["set"], present=asked["state"] == "present", why=asked["why"],
         lock_timeout=asked["lock_timeout"],
-        **{key: tuple(asked[key]) for key in ("packages", "patterns", "deny", "manual", "lifted")},
+        **{key: tuple(asked[key]) for key in ("packages", "patterns", "deny", "manual", "lifted", "exclude")},
     )
     try:
         store = Store()
@@ -161,8 +167,8 @@ def main() -> None:
         outcome = Pin(backend(run), store).run(request, check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
-    module.exit_json(changed=outcome.changed, actions=outcome.actions, held=outcome.held, waited=round(outcome.waited, 1),
-                     diff=outcome.diff)
+    module.exit_json(changed=outcome.changed, actions=outcome.actions, held=outcome.held,
+                     waited=round(outcome.waited, 1), diff=outcome.diff)
 
 
 if __name__ == "__main__":
