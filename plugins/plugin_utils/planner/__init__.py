@@ -1,3 +1,65 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of a host: a pure function of facts, policy, matrix and date."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import host as hosts
+from ..model import policy as policies
+from ..model import wishes
+from ..rules.context import Context
+from . import changes, choose, containerd, cuda, driver, kernel, operator, toolkit, verdict
+from .survey import survey
+
+__all__ = ["plan"]
+
+
+def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any, now: datetime.date) -> dict[str, Any]:
+    """Return the plan of one host in the shape of docs/design.md, section 5: plain data, ready for JSON.
+
+    Takes any facts without raising; raises :class:`~..model.policy.PolicyError` for a policy that cannot be meant.
+    """
+    checked = policies.validate(policy)
+    context = survey(host, hosts.read(facts), wishes.wishes(checked), matrix, now)
+    decide(context, facts)
+    context.changes, context.pending = changes.collect(context)
+    context.needs_space = any(
+        change.action in ("install", "upgrade", "prove", "repair") for change in (*context.changes, *context.pending)
+    )
+    findings = verdict.findings(context)
+    return {
+        "host": host,
+        "verdict": verdict.verdict(context, findings),
+        "decisions": {
+            "driver": context.driver.as_dict(),
+            "kernel": context.kernel.as_dict(),
+            "cuda": context.cuda.as_dict(),
+            "toolkit": context.toolkit.as_dict(),
+            "containerd": context.containerd.as_dict(),
+            "operator": operator.decide(context),
+        },
+        "changes": [change.as_dict() for change in context.changes],
+        "pending": [change.as_dict() for change in context.pending],
+        "findings": [finding.as_dict() for finding in findings],
+    }
+
+
+def decide(context: Context, facts: object) -> None:
+    """Fill in all decisions of a context."""
+    if context.has_gpus and not context.borrowed_kernel:
+        choose.choose(context)
+    elif context.borrowed_kernel and context.installed is not None:
+        from .candidates import as_it_is
+
+        context.candidate = as_it_is(context)
+    kernel.fill(context)
+    driver.fill(context)
+    cuda.fill(context)
+    if not context.borrowed_kernel:
+        toolkit.fill(context)
+        containerd.fill(context, facts)

@@ -1,0 +1,297 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drivers that could be there: every version of a branch that a package source offers, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..model import version as versions
+from ..model.facts import each
+from ..rules.context import Candidate, Context
+from . import fabric, family
+
+_MOST_VERSIONS = 4
+
+
+def sources(context: Context) -> list[str]:
+    """Return the package sources to look at, the preferred one first."""
+    asked = context.wishes.driver_source
+    if asked != "auto":
+        return [asked]
+    if context.installed is not None and context.installed.source is not None:
+        first = context.installed.source
+    elif cuda_repository(context):
+        first = "nvidia"
+    else:
+        first = "distro"
+    return [first, "nvidia" if first == "distro" else "distro"]
+
+
+def cuda_repository(context: Context) -> bool:
+    """Say whether NVIDIA's repository is configured on the host."""
+    return any(
+        family.is_cuda_url(repository.url) and repository.enabled
+        for repository in each(context.host.packages.repositories)
+    )
+
+
+def of_branch(context: Context, branch: str, source: str, version: str | None = None) -> Iterator[Candidate]:
+    """Yield the candidates of a branch from a source, best first; only ``version`` if one is given."""
+    if context.packaging is None:
+        return
+    for flavour in flavours(context, branch):
+        for series in _series(context, branch, source, flavour):
+            packages = series.flavour(flavour)
+            yield from _installed(context, series, flavour, packages, version)
+            yield from _offered(context, series, flavour, packages, version)
+
+
+def flavours(context: Context, branch: str) -> list[str]:
+    """Return the module flavours to look at, the preferred one first."""
+    asked = context.wishes.driver_flavour
+    if asked != "auto":
+        return [asked]
+    installed = context.installed
+    if installed is not None and installed.flavour is not None and installed.branch == branch:
+        first = installed.flavour
+    else:
+        row = context.matrix.branch(branch)
+        first = "open" if row is not None and row.open_modules in ("default", "only") else "proprietary"
+    return [first, "proprietary" if first == "open" else "open"]
+
+
+def _series(context: Context, branch: str, source: str, flavour: str) -> list[Any]:
+    wanted = "distro" if source == "custom" else source
+    rows = list(context.packaging.find(branch=branch, source=wanted, flavour=flavour, transitional=True))
+    if source == "custom":
+        rows += context.packaging.find(branch=branch, source="nvidia", flavour=flavour)
+    asked = context.wishes.driver_method
+    if asked != "auto":
+        rows = [row for row in rows if row.method == asked]
+    installed = context.installed
+    if installed is not None and installed.branch == branch:
+        rows.sort(key=lambda row: (row is not installed.series, row.method != installed.method))
+    elif asked == "auto":
+        rows = [row for row in rows if row.method == "dkms" or _precompiled_is_there(context, row, flavour)] or rows
+        rows.sort(key=lambda row: (row.method != "precompiled", not row.default))
+    return rows
+
+
+def _precompiled_is_there(context: Context, series: Any, flavour: str) -> bool:
+    """Say whether the prebuilt module of the kernel to start is on offer (or installed)."""
+    packages = series.flavour(flavour)
+    if packages is None or context.boot is None:
+        return False
+    name = precompiled_name(context, series, packages)
+    if name is None:
+        return True
+    host = context.host.packages
+    return bool(host.offers(name)) or isinstance(host.version(name), str)
+
+
+def precompiled_name(context: Context, series: Any, packages: Any, version: str | None = None) -> str | None:
+    """Return the package with the prebuilt module for the kernel to start."""
+    if packages.precompiled is None or context.boot is None:
+        return None
+    return family.fill(packages.precompiled, series.branch, version or series.version, context.boot)
+
+
+def _installed(context: Context, series: Any, flavour: str, packages: Any, version: str | None) -> Iterator[Candidate]:
+    installed = context.installed
+    if installed is None or installed.branch != series.branch or (version and installed.version != version):
+        return
+    if installed.series is not series or (installed.flavour or flavour) != flavour:
+        return
+    host = context.host.packages
+    there = {}
+    for name in packages.packages:
+        filled = family.fill(name, series.branch, installed.version, context.boot)
+        found = host.version(filled)
+        if isinstance(found, str):
+            there[filled] = found
+    yield _with_fabric(
+        context,
+        Candidate(
+            branch=series.branch,
+            version=installed.version,
+            flavour=flavour,
+            source=series.package_source,
+            method=installed.method if installed.method in ("dkms", "precompiled") else series.method,
+            series=series,
+            packages=packages,
+            versions=dict(there),
+            predicted=False,
+            installed=True,
+        ),
+    )
+
+
+def _offered(context: Context, series: Any, flavour: str, packages: Any, version: str | None) -> Iterator[Candidate]:
+    main = main_package(context, series, packages)
+    offers = context.host.packages.offers(main)
+    if not is_offered_fact(context, series):
+        found = [version] if version else _predicted(context, series)
+        for one in found:
+            yield _candidate(context, series, flavour, packages, one, predicted=True)
+        return
+    known = _versions_of(series.branch, offers)
+    if version is not None:
+        yield _candidate(context, series, flavour, packages, version, lacking=() if version in known else (main,))
+        return
+    for one in known[:_MOST_VERSIONS]:
+        yield _candidate(context, series, flavour, packages, one)
+    if not known:
+        lies = [versions.upstream(one) for one in each(offers)] if offers else []
+        newest = next((one for one in lies if one), None)
+        yield _candidate(context, series, flavour, packages, newest, lacking=() if newest else (main,))
+
+
+def main_package(context: Context, series: Any, packages: Any) -> str:
+    """Return the package whose candidates decide the version."""
+    names = [packages.packages[0], *(name for group in packages.alternatives for name in group)]
+    filled = [family.fill(name, series.branch, series.version, context.boot) for name in names]
+    return next((name for name in filled if context.host.packages.offers(name)), filled[0])
+
+
+def is_offered_fact(context: Context, series: Any) -> bool:
+    """Say whether the facts can tell what this source offers: its repository is there and was looked at."""
+    host = context.host.packages
+    if not isinstance(host.available, dict) or not any(map(family.names_driver_version, host.available)):
+        return False
+    if not isinstance(host.repositories, tuple):
+        return True
+    if series.package_source == "nvidia":
+        return cuda_repository(context)
+    return not missing_components(context, series)
+
+
+def missing_components(context: Context, series: Any) -> list[str]:
+    """Return the archive components that a distribution's driver needs and that no source of the host enables."""
+    repositories = context.host.packages.repositories
+    if not series.components or not isinstance(repositories, tuple):
+        return []
+    enabled: set[str] = set()
+    told = False
+    for repository in repositories:
+        if repository.enabled and isinstance(repository.components, tuple):
+            told = True
+            enabled.update(repository.components)
+    return [name for name in series.components if name not in enabled] if told else []
+
+
+def _predicted(context: Context, series: Any) -> list[str | None]:
+    if series.version is not None:
+        return [series.version]
+    rows = [row.version for row in context.matrix.versions(series.branch) if not row.known_bad]
+    return list(rows[:_MOST_VERSIONS]) or [None]
+
+
+def _versions_of(branch: str, offers: Any) -> list[str]:
+    found: list[str] = []
+    for one in each(offers):
+        upstream = versions.upstream(one)
+        if upstream and versions.try_parse(upstream) and versions.branch_of(upstream) == branch:
+            found.append(upstream)
+    return sorted(dict.fromkeys(found), key=versions.parse, reverse=True)
+
+
+def _candidate(
+    context: Context,
+    series: Any,
+    flavour: str,
+    packages: Any,
+    version: str | None,
+    *,
+    predicted: bool = False,
+    lacking: tuple[str, ...] = (),
+) -> Candidate:
+    chosen, missing = _package_versions(context, series, packages, version, predicted)
+    return _with_fabric(
+        context,
+        Candidate(
+            branch=series.branch,
+            version=version,
+            flavour=flavour,
+            source=series.package_source,
+            method=series.method,
+            series=series,
+            packages=packages,
+            versions=chosen,
+            predicted=predicted,
+            missing=tuple(dict.fromkeys([*lacking, *missing])),
+        ),
+    )
+
+
+def _package_versions(
+    context: Context, series: Any, packages: Any, version: str | None, predicted: bool
+) -> tuple[dict[str, str | None], list[str]]:
+    """Return the exact version of each package, and the packages that must be there and are not on offer."""
+    main = main_package(context, series, packages)
+    chosen: dict[str, str | None] = {}
+    missing: list[str] = []
+    for pattern in packages.packages:
+        name = family.fill(pattern, series.branch, version, context.boot)
+        if predicted or version is None:
+            chosen[name] = _predicted_version(series, packages, pattern, version)
+            continue
+        offered = each(context.host.packages.offers(name))
+        found = next((one for one in offered if versions.upstream(one) == version), None)
+        if found is None and not family.names_driver_version(name):
+            found = next(each(context.host.packages.offers(name)), None)
+        if found is not None:
+            chosen[name] = found
+        elif name == packages.source_package and isinstance(context.host.packages.offers(name), tuple):
+            missing.append(name)
+    if not predicted and main not in chosen and version is not None:
+        offers = each(context.host.packages.offers(main))
+        found = next((one for one in offers if versions.upstream(one) == version), None)
+        if found is not None:
+            chosen = {main: found, **chosen}
+    return chosen, missing
+
+
+def _predicted_version(series: Any, packages: Any, pattern: str, version: str | None) -> str | None:
+    exact = (packages.versions or {}).get(pattern)
+    if exact is not None:
+        return str(exact)
+    if version is None or not family.names_driver_version(pattern.replace("{branch}", series.branch)):
+        return None
+    if series.package_version is not None and versions.upstream(series.package_version) == version:
+        return str(series.package_version)
+    return series.package_pattern.replace("{version}", version) if series.package_pattern else None
+
+
+def _with_fabric(context: Context, candidate: Candidate) -> Candidate:
+    needed, missing = fabric.packages(context, candidate)
+    return replace(candidate, fabric=needed, fabric_missing=missing) if needed or missing else candidate
+
+
+def bare(context: Context, branch: str, version: str | None, source: str) -> Candidate:
+    """Return the candidate for a branch that no source of this system has; the rules say so."""
+    flavour = flavours(context, branch)[0]
+    method = context.wishes.driver_method if context.wishes.driver_method != "auto" else "dkms"
+    return Candidate(branch, version, flavour, source, method, None, None, {}, True)
+
+
+def as_it_is(context: Context) -> Candidate | None:
+    """Return the installed driver as a candidate when no row of the matrix describes its packages."""
+    installed = context.installed
+    if installed is None:
+        return None
+    return Candidate(
+        branch=installed.branch,
+        version=installed.version,
+        flavour=installed.flavour or flavours(context, installed.branch)[0],
+        source=installed.source or "custom",
+        method=installed.method or "dkms",
+        series=installed.series,
+        packages=installed.packages,
+        versions={},
+        predicted=False,
+        installed=True,
+    )

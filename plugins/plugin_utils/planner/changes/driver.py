@@ -1,0 +1,145 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of role gpu_driver: sources, packages, modules, files and services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...model.facts import UNKNOWN, each
+from ...model.plan import Change, Disruption
+from ...rules import kernels
+from ...rules.context import Context
+from .. import family
+from . import files
+
+ROLE = "gpu_driver"
+
+
+def changes(context: Context) -> Iterator[Change]:
+    """Yield the changes in the order in which the role makes them."""
+    if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
+        return
+    steps = [*_repair(context), *_prove(context), *_remove(context), *_packages(context), *_fabric(context)]
+    yield from _sources(context, bool(steps))
+    yield from steps
+    yield from _module_options(context)
+    yield from _initramfs(context)
+    yield from _reload(context)
+    yield from _services(context)
+
+
+def _sources(context: Context, fetches: bool) -> Iterator[Change]:
+    for repository in context.driver.repositories:
+        if repository["missing"] or files.before(context, repository["path"]) not in (
+            None, files.digest(repository["content"])
+        ):
+            yield Change(ROLE, "repository", repository["name"], None, repository["path"])
+    age = context.host.packages.cache_age
+    if fetches and isinstance(age, (int, float)) and age > context.wishes.cache_max_age:
+        yield Change(ROLE, "cache_refresh", "package lists", f"{int(age)} s old", "fresh")
+
+
+def _repair(context: Context) -> Iterator[Change]:
+    gone = set(context.kernel.remove)
+    for name in each(context.host.packages.broken):
+        if name not in gone and (family.is_driver_package(name) or family.is_module_package(name)):
+            yield Change(ROLE, "repair", name, "half-installed", "installed", "daemon_reload")
+
+
+def _prove(context: Context) -> Iterator[Change]:
+    chosen = context.candidate
+    if chosen is None or chosen.method != "dkms":
+        return
+    for release in context.driver.kernels:
+        kernel = context.host.kernel(release)
+        if kernel is None or not kernels.has_module_of(kernel, chosen):
+            before = kernel.module.version if kernel is not None and kernel.module else None
+            yield Change(ROLE, "prove", release, before if isinstance(before, str) else None,
+                         f"{chosen.version or 'R' + chosen.branch} ({chosen.flavour})", why="needs_build")
+
+
+def _remove(context: Context) -> Iterator[Change]:
+    for name in context.driver.remove:
+        version = context.host.packages.version(name)
+        yield Change(ROLE, "remove", name, version if isinstance(version, str) else None, None, _disruption(context))
+
+
+def _packages(context: Context) -> Iterator[Change]:
+    host = context.host.packages
+    for name, version in context.driver.packages.items():
+        there = host.version(name)
+        if isinstance(there, str) and (version is None or there == version):
+            continue
+        yield Change(ROLE, "upgrade" if isinstance(there, str) else "install", name,
+                     there if isinstance(there, str) else None, version or context.driver.version, _disruption(context))
+
+
+def _disruption(context: Context) -> Disruption:
+    """Say what replacing the driver's files does: under a loaded module of another version it needs a reboot."""
+    driver, wanted = context.host.driver, context.driver.version
+    if isinstance(driver.loaded, str) and driver.loaded != wanted:
+        return "reboot"
+    if isinstance(driver.loaded, str) and _flavour_moves(context):
+        return "reboot"
+    return "daemon_reload"
+
+
+def _flavour_moves(context: Context) -> bool:
+    loaded = context.host.driver.loaded_flavour
+    return isinstance(loaded, str) and loaded in ("open", "proprietary") and loaded != context.driver.flavour
+
+
+def _fabric(context: Context) -> Iterator[Change]:
+    host = context.host.packages
+    for name, version in context.driver.fabric.items():
+        there = host.version(name)
+        if isinstance(there, str) and (version is None or there == version):
+            continue
+        yield Change(ROLE, "fabricmanager", name, there if isinstance(there, str) else None,
+                     version or context.driver.version, _disruption(context))
+
+
+def _module_options(context: Context) -> Iterator[Change]:
+    wanted = context.driver.modprobe
+    if wanted is None or not files.differs(context, wanted["path"], wanted["content"]):
+        return
+    nouveau = context.host.driver.nouveau_blocked
+    if files.entry(context, wanted["path"]) is UNKNOWN and nouveau is True:
+        return
+    yield Change(ROLE, "module_options", wanted["path"], files.before(context, wanted["path"]),
+                 files.digest(wanted["content"]), why="nouveau is blocked")
+
+
+def _initramfs(context: Context) -> Iterator[Change]:
+    for release in context.driver.initramfs:
+        yield Change(ROLE, "initramfs", release, "nouveau in the initramfs", "without nouveau", why="nouveau is blocked")
+
+
+def _reload(context: Context) -> Iterator[Change]:
+    """Yield the reboot that a bound nouveau or a loaded module of another version needs."""
+    driver, wanted = context.host.driver, context.driver.version
+    running = context.host.kernel(context.host.running)
+    if driver.nouveau_loaded is True and driver.loaded is None:
+        yield Change(ROLE, "reboot", "nouveau", "nouveau drives the GPUs", f"nvidia {wanted}", "reboot")
+    elif isinstance(driver.loaded, str) and (driver.loaded != wanted or _flavour_moves(context)) and running is not None:
+        before = f"{driver.loaded} ({driver.loaded_flavour}) is loaded" if driver.loaded_flavour else driver.loaded
+        yield Change(ROLE, "reboot", "nvidia module", before, f"{wanted} ({context.driver.flavour})", "reboot")
+
+
+def _services(context: Context) -> Iterator[Change]:
+    known = context.host.services
+    for name, wanted in context.driver.services.items():
+        state: Any = known.get(name) if isinstance(known, dict) else UNKNOWN
+        if state is UNKNOWN:
+            active = {"nvidia-persistenced.service": context.host.driver.persistenced_active,
+                      "nvidia-fabricmanager.service": context.host.driver.fabricmanager_active}.get(name, UNKNOWN)
+            if active is True:
+                continue
+            yield Change(ROLE, "service", name, None if active is UNKNOWN else "stopped", wanted["state"])
+        elif not isinstance(state, dict):
+            yield Change(ROLE, "service", name, None, wanted["state"])
+        elif state.get("enabled") is not True:
+            yield Change(ROLE, "service", name, "disabled", "enabled")

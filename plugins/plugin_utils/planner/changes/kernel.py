@@ -1,0 +1,97 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of role gpu_kernel: what is held, what may start, what has to go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model.facts import UNKNOWN, each
+from ...model.plan import Change
+from ...rules.context import Context
+from .. import family
+from . import files
+
+ROLE = "gpu_kernel"
+
+
+def changes(context: Context) -> Iterator[Change]:
+    """Yield the changes in the order in which the role makes them."""
+    if not context.has_gpus or context.kernel.policy == "off" or context.borrowed_kernel:
+        return
+    yield from _remove(context)
+    yield from _headers(context)
+    yield from _hold(context)
+    yield from _pins(context)
+    yield from _manual(context)
+    yield from _boot(context)
+
+
+def _remove(context: Context) -> Iterator[Change]:
+    for name in context.kernel.remove:
+        version = context.host.packages.version(name)
+        yield Change(ROLE, "remove", name, version if isinstance(version, str) else None, None, "daemon_reload",
+                     why=f"half-configured; the host starts {context.kernel.boot}")
+
+
+def _headers(context: Context) -> Iterator[Change]:
+    for name in context.kernel.headers:
+        offers = context.host.packages.offers(name)
+        yield Change(ROLE, "headers", name, None, next(each(offers), None) or "as offered", "daemon_reload")
+
+
+def _hold(context: Context) -> Iterator[Change]:
+    host = context.host.packages
+    if not isinstance(host.installed, dict):
+        for name in context.kernel.hold:
+            yield Change(ROLE, "hold", name, None, "held")
+        return
+    held = set(each(host.held)) if host.held is not UNKNOWN else set()
+    gone = {*context.kernel.remove, *context.driver.remove}
+    wanted = [name for name in context.kernel.hold if name in host.installed]
+    if context.wants_driver and not _driver_moves(context):
+        wanted += [name for name in context.driver.hold if name in host.installed and family.is_driver_package(name)]
+    for name in dict.fromkeys(wanted):
+        if name not in held and name not in gone:
+            yield Change(ROLE, "hold", name, "free", f"held at {host.installed[name]}")
+
+
+def _driver_moves(context: Context) -> bool:
+    """Say whether the driver's packages change in this run: then its role holds the new ones itself."""
+    return context.candidate is not None and not context.candidate.installed
+
+
+def _pins(context: Context) -> Iterator[Change]:
+    for action, wanted in (("deny", context.kernel.preferences), ("auto_upgrades", context.kernel.auto_upgrades)):
+        if wanted is not None and files.differs(context, wanted["path"], wanted["content"]):
+            target = ", ".join(context.kernel.deny) if action == "deny" and context.kernel.deny else wanted["path"]
+            yield Change(ROLE, action, target, files.before(context, wanted["path"]),
+                         files.digest(wanted["content"]) if wanted["content"] else None)
+    if context.kernel.preferences is None:
+        host = context.host.packages
+        held = set(each(host.held))
+        for name in context.kernel.deny:
+            if name not in held:
+                yield Change(ROLE, "deny", name, "may come in", "blocked")
+
+
+def _manual(context: Context) -> Iterator[Change]:
+    manual = context.host.packages.manual
+    if not isinstance(manual, tuple):
+        return
+    for name in context.kernel.manual:
+        if name not in manual:
+            yield Change(ROLE, "manual", name, "automatic", "manual")
+
+
+def _boot(context: Context) -> Iterator[Change]:
+    wanted, host = context.kernel.boot, context.host
+    if wanted is None or context.kernel.boot_default is None or host.loader is None:
+        return
+    if isinstance(host.default_boot, str) and host.default_boot != wanted:
+        yield Change(ROLE, "boot_default", wanted, host.default_boot, wanted)
+    elif isinstance(host.default_mode, str) and host.default_mode != "saved":
+        yield Change(ROLE, "boot_default", wanted, f"mode {host.default_mode}", "mode saved")
+    elif host.default_boot is None and host.loader is not UNKNOWN:
+        yield Change(ROLE, "boot_default", wanted, None, wanted)

@@ -1,0 +1,45 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which changes may be made now: whatever disturbs running work needs leave, and what depends on it waits with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...model.facts import UNKNOWN
+from ...model.plan import Change
+from ...rules.context import Context
+
+
+def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Change]]:
+    """Return the changes that may be made, and those that wait, each with the variable that gives leave."""
+    now: list[Change] = []
+    waiting: list[Change] = []
+    for change in found:
+        variable = needs(context, change)
+        if variable is None:
+            now.append(change)
+        else:
+            waiting.append(replace(change, needs=variable))
+    return now, waiting
+
+
+def needs(context: Context, change: Change) -> str | None:
+    """Return the variable whose leave a change lacks, None if it may be made."""
+    wishes = context.wishes
+    if change.disruption == "reboot" and not wishes.reboot_allowed:
+        return "gpu_reboot_allowed"
+    if change.disruption == "restart" and not wishes.containerd_restart_allowed and _gpu_containers(context):
+        return "gpu_containerd_restart_allowed"
+    if change.disruption in ("daemon_reload", "reboot") and not wishes.daemon_reload_allowed and _gpu_containers(context):
+        return "gpu_daemon_reload_allowed"
+    return None
+
+
+def _gpu_containers(context: Context) -> bool:
+    """Say whether GPU containers run; if that is not known while containerd is active, they might."""
+    containers = context.host.containers
+    if isinstance(containers.gpu_containers, (int, float)):
+        return containers.gpu_containers > 0
+    return containers.gpu_containers is UNKNOWN and containers.active is True

@@ -1,0 +1,162 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Choosing the driver: what is asked for, else what is installed, else the newest that everything allows.
+
+Every candidate is judged by the rules; one of severity error excludes it. On a new host a candidate that is past its
+end, below its security floor or untried on the kernel is taken only where nothing better is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import version as versions
+from ..model.plan import Finding
+from ..rules import registry
+from ..rules.context import Candidate, Context, Refusal
+from . import candidates
+
+_RELUCTANT = frozenset(("DRV003", "DRV004", "KRN002"))
+_MOST_JUDGED = 40
+
+
+def choose(context: Context) -> None:
+    """Fill in ``candidate`` (what the host gets), ``asked`` (what was asked for and is refused) and why."""
+    if context.wishes.driver_is_asked:
+        _asked(context)
+    elif context.installed is not None:
+        _sticky(context)
+    else:
+        _best(context, _auto(context))
+
+
+def _asked(context: Context) -> None:
+    wishes = context.wishes
+    branch = wishes.driver_branch
+    if branch == "auto":
+        branch = versions.branch_of(wishes.driver_version or "")
+    found = [one for source in candidates.sources(context)
+             for one in candidates.of_branch(context, branch, source, wishes.driver_version)]
+    installed = context.installed
+    if not found and installed is not None and installed.branch == branch and installed.version == (
+        wishes.driver_version or installed.version
+    ):
+        found = [one for one in (candidates.as_it_is(context),) if one is not None]
+    if not found:
+        found = [candidates.bare(context, branch, wishes.driver_version, candidates.sources(context)[0])]
+    refused = _first_without_error(context, found)
+    if refused is None:
+        _say(context, f"gpu_driver_{'version' if wishes.driver_version else 'branch'} asks for it")
+        return
+    context.asked = refused
+    refusals, context.refusals = context.refusals, []
+    _best(context, _auto(context))
+    context.refusals = refusals
+    context.driver.because.clear()
+    if context.candidate is not None:
+        _say(context, f"R{branch} is refused: {refusals[0].summary}" if refusals else f"R{branch} is refused")
+
+
+def _first_without_error(context: Context, found: list[Candidate]) -> Candidate | None:
+    """Take the first candidate without an error; else return the first one, with its errors in ``refusals``."""
+    for candidate in found[:_MOST_JUDGED]:
+        errors = [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]
+        if not errors:
+            context.candidate = candidate
+            return None
+        context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
+    return found[0]
+
+
+def _sticky(context: Context) -> None:
+    installed = context.installed
+    if installed is None:
+        return
+    stay = [one for source in candidates.sources(context)
+            for one in candidates.of_branch(context, installed.branch, source) if one.installed]
+    here = stay[0] if stay else candidates.as_it_is(context)
+    if here is None:
+        return
+    errors = [finding for finding in registry.judge(context, here) if finding.severity == "error"]
+    if not errors:
+        context.candidate = here
+        _say(context, f"{installed.version} is installed and no rule excludes it")
+        return
+    context.left = Refusal(here, errors[0].rule, errors[0].summary)
+    same = [one for source in candidates.sources(context) for one in candidates.of_branch(context, installed.branch, source)]
+    if _first_without_error(context, [one for one in same if not one.installed]) is None if same else False:
+        _say(context, f"{here.label} cannot stay: {errors[0].summary}")
+        return
+    context.refusals = [Refusal(here, finding.rule, finding.summary) for finding in errors]
+    _best(context, _auto(context))
+    if context.candidate is None:
+        context.asked, context.left = here, None
+
+
+def _auto(context: Context) -> Iterator[list[Candidate]]:
+    """Yield the candidates of a new host in rounds: one per source, newest branch first."""
+    if context.packaging is None:
+        return
+    for source in candidates.sources(context):
+        names = {row.branch for row in context.packaging.find(source="distro" if source == "custom" else source)}
+        rows = [row for name in names if (row := context.matrix.branch(name)) is not None]
+        for types in (("production", "lts"), ("legacy",)):
+            branches = sorted((row.name for row in rows if row.type in types), key=int, reverse=True)
+            found = [one for branch in branches for one in candidates.of_branch(context, branch, source)]
+            if found:
+                yield found
+
+
+def _best(context: Context, rounds: Iterator[list[Candidate]]) -> None:
+    first_refused: Candidate | None = None
+    for found in rounds:
+        reluctant: Candidate | None = None
+        for candidate in found[:_MOST_JUDGED]:
+            findings = list(registry.judge(context, candidate))
+            errors = [finding for finding in findings if finding.severity == "error"]
+            if errors:
+                first_refused = first_refused or candidate
+                context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
+            elif any(finding.rule in _RELUCTANT for finding in findings):
+                reluctant = reluctant or candidate
+            else:
+                context.candidate = candidate
+                break
+        context.candidate = context.candidate or reluctant
+        if context.candidate is not None:
+            _because(context, context.candidate)
+            return
+    if context.asked is None and first_refused is not None:
+        context.asked = first_refused
+
+
+def _because(context: Context, chosen: Candidate) -> None:
+    """Say which constraint decided: why each newer branch was not taken."""
+    said = set()
+    for refusal in context.refusals:
+        branch = refusal.candidate.branch
+        if branch not in said and branch != chosen.branch:
+            said.add(branch)
+            _say(context, f"not R{branch}: {refusal.summary}")
+    row = context.matrix.branch(chosen.branch)
+    kind = {"lts": "LTS", "production": "production"}.get(row.type, row.type) if row is not None else "known"
+    _say(context, f"R{chosen.branch} is the newest {kind} branch that GPU, kernel, system, CUDA and frameworks allow")
+    if context.wishes.driver_flavour == "auto":
+        _say(context, f"{chosen.flavour} modules: {_flavour_reason(context, chosen)}")
+
+
+def _flavour_reason(context: Context, chosen: Candidate) -> str:
+    other = [refusal for refusal in context.refusals
+             if refusal.candidate.branch == chosen.branch and refusal.candidate.flavour != chosen.flavour]
+    return other[0].summary if other else f"the default of R{chosen.branch} that every GPU here runs with"
+
+
+def _say(context: Context, reason: str) -> None:
+    if reason not in context.driver.because:
+        context.driver.because.append(reason)
+
+
+def errors_of(context: Context, candidate: Candidate) -> list[Finding]:
+    """Return what rules of severity error have against a candidate."""
+    return [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]

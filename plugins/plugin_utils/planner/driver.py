@@ -1,0 +1,173 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver decision: the chosen candidate as packages, files, services and kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import version as versions
+from ..model.decisions import DriverDecision
+from ..model.facts import each
+from ..rules import kernels
+from ..rules.context import Candidate, Context
+from . import candidates, fabric, family, repositories
+
+MODPROBE_PATH = "/etc/modprobe.d/baremetal-nvidia.conf"
+MODPROBE = """# Managed by the Ansible collection baremetal.nvidia: changes are overwritten.
+# nouveau and the nvidia module cannot both drive a GPU.
+blacklist nouveau
+options nouveau modeset=0
+"""
+BUILD_MB = 2500
+PERSISTENCED = "nvidia-persistenced.service"
+
+
+def fill(context: Context) -> None:
+    """Fill in ``context.driver`` from the chosen candidate."""
+    decision = context.driver
+    decision.owner = context.wishes.driver_owner
+    if not context.has_gpus:
+        decision.because = ["there is no GPU"] if context.cards is not None else decision.because
+        return
+    chosen = context.candidate
+    decision.hold_pattern = family.HOLD_PATTERN
+    decision.hold = _installed_family(context)
+    if chosen is None:
+        decision.because = [refusal.summary for refusal in context.refusals[:3]]
+        return
+    _identity(decision, chosen)
+    if not context.wants_driver:
+        decision.packages = {}
+        return
+    _packages(context, decision, chosen)
+    _module(context, decision, chosen)
+    _fabric(context, decision, chosen)
+    _services(context, decision, chosen)
+    decision.repositories = repositories.for_driver(context, chosen)
+    decision.components = list(chosen.series.components) if chosen.series is not None else []
+    decision.hold = sorted({*decision.packages, *decision.fabric, *_staying_family(context, decision)})
+
+
+def _identity(decision: DriverDecision, chosen: Candidate) -> None:
+    decision.branch = chosen.branch
+    decision.version = chosen.version
+    decision.predicted = chosen.predicted
+    decision.flavour = chosen.flavour
+    decision.source = chosen.source
+    decision.method = chosen.method
+
+
+def _packages(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    decision.packages = dict(chosen.versions)
+    if chosen.packages is None:
+        return
+    source = chosen.packages.source_package
+    if source is not None:
+        decision.source_package = family.fill(source, chosen.branch, chosen.version, context.boot)
+    if chosen.method == "dkms" and chosen.packages.dkms_name and chosen.version:
+        decision.dkms = {"name": chosen.packages.dkms_name, "version": chosen.version}
+    decision.module = chosen.packages.module
+    if not chosen.installed:
+        decision.remove = _conflicting(context, chosen)
+
+
+def _conflicting(context: Context, chosen: Candidate) -> list[str]:
+    """Return the driver packages that have to go: those of another branch, flavour or source."""
+    installed = context.host.packages.installed
+    if not isinstance(installed, dict):
+        return []
+    wanted = set(chosen.versions)
+    gone = []
+    for name, version in installed.items():
+        if name in wanted or not family.names_driver_version(name):
+            continue
+        upstream = versions.upstream(version)
+        other_branch = upstream is not None and len(versions.branch_of(upstream)) == 3 and (
+            versions.branch_of(upstream) != chosen.branch and _carries_branch(name)
+        )
+        other_flavour = family.is_module_package(name) and context.installed is not None and (
+            context.installed.flavour is not None and context.installed.flavour != chosen.flavour
+        )
+        if other_branch or other_flavour:
+            gone.append(name)
+    return sorted(gone)
+
+
+def _carries_branch(name: str) -> bool:
+    return any(part.isdigit() and len(part) == 3 for part in name.replace("tesla-", "").split("-"))
+
+
+def _module(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    decision.kernels = list(context.kernel.allowed)
+    decision.modprobe = {"path": MODPROBE_PATH, "content": MODPROBE}
+    decision.initramfs = [
+        kernel.release
+        for kernel in each(context.host.kernels)
+        if kernel.release in context.kernel.allowed and _nouveau_in(context, kernel)
+    ]
+    decision.build_mb = BUILD_MB if chosen.method == "dkms" else 800
+
+
+def _nouveau_in(context: Context, kernel: Any) -> bool:
+    if isinstance(kernel.nouveau_in_initrd, bool):
+        return kernel.nouveau_in_initrd
+    return context.host.driver.nouveau_in_initramfs is True
+
+
+def _fabric(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    decision.fabric = dict(chosen.fabric)
+    if not chosen.fabric:
+        return
+    names = fabric.package_names(context, "fabricmanager", chosen.version or "", chosen.source)
+    name = next((one for one in chosen.fabric if one in names), None)
+    if name is not None:
+        decision.fabricmanager = {
+            "package": name,
+            "version": chosen.fabric[name] or chosen.version,
+            "service": "nvidia-fabricmanager.service",
+        }
+
+
+def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    row = None
+    if context.packaging is not None and chosen.version is not None:
+        row = context.packaging.fabric_package("persistenced", chosen.version, chosen.source)
+    known = context.host.services if isinstance(context.host.services, dict) else {}
+    if (row is not None and chosen.series is not None) or PERSISTENCED in known:
+        decision.services[PERSISTENCED] = {"enabled": True, "state": "started"}
+    for name in row.packages[:1] if row is not None else ():
+        _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))
+    if decision.fabricmanager is not None:
+        decision.services["nvidia-fabricmanager.service"] = {"enabled": True, "state": "started"}
+
+
+def _add_package(context: Context, decision: DriverDecision, chosen: Candidate, name: str) -> None:
+    if name in decision.packages:
+        return
+    host = context.host.packages
+    there, offers = host.version(name), list(each(host.offers(name)))
+    fitting = [one for one in offers if versions.upstream(one) == chosen.version]
+    if isinstance(there, str):
+        decision.packages[name] = fitting[0] if fitting and not chosen.installed else there
+    elif fitting or offers:
+        decision.packages[name] = (fitting or offers)[0]
+    elif chosen.predicted or not candidates.is_offered_fact(context, chosen.series):
+        decision.packages[name] = None
+
+
+def _installed_family(context: Context) -> list[str]:
+    installed = context.host.packages.installed
+    return sorted(filter(family.is_driver_package, installed)) if isinstance(installed, dict) else []
+
+
+def _staying_family(context: Context, decision: DriverDecision) -> list[str]:
+    gone = set(decision.remove)
+    return [name for name in _installed_family(context) if name not in gone]
+
+
+def needs_build(context: Context, candidate: Candidate, release: str) -> bool:
+    """Say whether the module of a candidate still has to be built for a kernel."""
+    kernel = context.host.kernel(release)
+    return kernel is None or not kernels.has_module_of(kernel, candidate)

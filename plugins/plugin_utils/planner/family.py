@@ -1,0 +1,95 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of packages: which belong to the driver, which to the kernel, and how placeholders are filled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ...module_utils.packages import families
+from ..model.facts import each
+from ..rules.context import Context
+
+# Packages whose upstream version is the driver's.
+_DRIVER_VERSION = re.compile(
+    r"(nvidia-(open|driver|headless|dkms|kernel|open-kernel|utils|compute-utils|firmware|compute|open-driver|video)"
+    r"|cuda-drivers|libnvidia-(compute|cfg|ml|gl|decode|encode|extra|fbc)|nvidia-smi\Z|libcuda1\Z|kmod-nvidia"
+    r"|nvidia-alternative\Z|nvidia-legacy-check\Z|firmware-nvidia-gsp|nvidia-tesla|xserver-xorg-video-nvidia)"
+)
+_NOT_DRIVER_VERSION = re.compile(
+    r"nvidia-(kernel-common\Z|support|installer-cleanup|persistenced|modprobe|settings|xconfig|container"
+    r"|driver-pinning|driver-assistant|cuda|detect|fs)|libnvidia-(container|egl-wayland|vaapi|common)"
+)
+_MODULE = re.compile(
+    r"(nvidia-(open|driver|dkms|kernel-dkms|kernel-open-dkms|open-kernel-dkms|headless(-no-dkms)?)(-|\Z)"
+    r"|nvidia-tesla-\d+-kernel-dkms|nvidia-kernel-dkms|linux-modules-nvidia-|kmod-nvidia|nvidia-(open-)?driver-G0)"
+)
+# Everything that belongs to the driver and must not move under it: what is held after an install.
+HOLD_PATTERN = (
+    r"^(nvidia-(?!container)[a-z0-9.+-]+|libnvidia-(?!container)[a-z0-9.+-]+|cuda-drivers[a-z0-9.-]*|cuda-compat-[0-9-]+"
+    r"|libcuda1(-[a-z0-9]+)?|libnvcuvid1|libnvoptix1|libcudadebugger1|firmware-nvidia-[a-z0-9.-]+"
+    r"|xserver-xorg-video-nvidia[a-z0-9.-]*|kmod-nvidia[A-Za-z0-9._-]*|nvlsm|libnvsdm[a-z0-9-]*"
+    r"|linux-(modules|objects|signatures)-nvidia-[a-z0-9.+-]+)$"
+)
+_HOLD = re.compile(HOLD_PATTERN)
+_TOOLS = re.compile(r"nvidia-(detect|settings|driver-pinning|xconfig|cuda-toolkit|cuda-dev|cuda-doc|cuda-gdb|profiler)")
+
+
+@lru_cache(maxsize=4096)
+def names_driver_version(name: str) -> bool:
+    """Say whether the upstream version of this package is the version of the driver."""
+    return bool(_DRIVER_VERSION.match(name)) and not _NOT_DRIVER_VERSION.match(name)
+
+
+@lru_cache(maxsize=4096)
+def is_module_package(name: str) -> bool:
+    """Say whether a package brings the kernel module (or its source)."""
+    return bool(_MODULE.match(name))
+
+
+@lru_cache(maxsize=4096)
+def is_driver_package(name: str) -> bool:
+    """Say whether a package belongs to the driver and is to be held with it."""
+    return bool(_HOLD.match(name)) and not _TOOLS.match(name)
+
+
+def kernel_family(context: Context, names: Iterable[str]) -> list[str]:
+    """Return those of ``names`` that belong to the kernel family and are to be held with it."""
+    if context.packaging is None or context.packaging.manager == "apt":
+        return sorted(name for name in names if families.kernel_part(name))
+    row = context.packaging.kernel
+    wanted = _compiled(tuple(row.family))
+    spared = _compiled(tuple(row.keep_moving))
+    return sorted(
+        name for name in names if any(p.match(name) for p in wanted) and not any(p.match(name) for p in spared)
+    )
+
+
+@lru_cache(maxsize=64)
+def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for pattern in patterns)
+
+
+def fill(name: str, branch: str, version: str | None = None, release: str | None = None) -> str:
+    """Fill the placeholders of a package name."""
+    if "{" not in name:
+        return name
+    return (
+        name.replace("{branch}", branch).replace("{version}", version or "").replace("{release}", release or "")
+    )
+
+
+def is_cuda_url(url: str) -> bool:
+    """Say whether a repository is one of NVIDIA's CUDA repositories."""
+    return "/compute/cuda/repos/" in url
+
+
+def is_nvidia_repository(context: Context, ident: str) -> bool:
+    """Say whether the repository of that id is NVIDIA's."""
+    for repository in each(context.host.packages.repositories):
+        if repository.id == ident:
+            return is_cuda_url(repository.url)
+    return "cuda" in ident or "nvidia" in ident

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about packages: what the sources offer and what state the package manager is in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..model import version as versions
+from ..model.facts import each
+from .context import Candidate, Context
+from .registry import Hit, candidate_rule, plan_rule
+
+_CUDA_DIRECTORY = re.compile(r"/compute/cuda/repos/([a-z]+[0-9]+)/")
+
+
+@candidate_rule(
+    "PKG001", "error", "No package source has this driver",
+    why="Every package has to be on offer before anything is changed; a play that dies in the middle leaves half a driver.",
+    remedy="take a branch or version that the source has, another gpu_driver_source, or add the repository that has it",
+    sources=["https://github.com/NVIDIA/ansible-role-nvidia-driver/pull/89",
+             "https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/60"],
+)
+def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires when the branch is not packaged for this system, or the package or version is not on offer."""
+    if context.packaging is None or candidate.installed:
+        return
+    where = f"{context.host.os.name} ({_source(candidate.source)})"
+    if candidate.series is None:
+        rows = context.packaging.find(source=candidate.source if candidate.source in ("distro", "nvidia") else None)
+        known = sorted({row.branch for row in rows}, key=int)
+        yield Hit(f"R{candidate.branch}", f"R{candidate.branch}{_exact(candidate)} is not packaged for {where}; "
+                                          f"it has {', '.join(known) or 'none'}")
+        return
+    for name in candidate.missing:
+        offers = [str(upstream) for one in each(context.host.packages.offers(name)) if (upstream := versions.upstream(one))]
+        if offers:
+            yield Hit(name, f"{name} {candidate.version} is not on offer from {where}; on offer is {', '.join(offers)}")
+        else:
+            near = ", ".join(_neighbours(context, name)) or "nothing like it"
+            yield Hit(name, f"no package {name} is on offer from {where} for R{candidate.branch}{_exact(candidate)}; "
+                            f"the nearest are {near}")
+
+
+def _source(source: str) -> str:
+    return {"distro": "its own archive", "nvidia": "NVIDIA's repository"}.get(source, "the configured repositories")
+
+
+def _exact(candidate: Candidate) -> str:
+    return f" ({candidate.version})" if candidate.version else ""
+
+
+def _neighbours(context: Context, name: str) -> list[str]:
+    available = context.host.packages.available
+    stem = re.split(r"[0-9]", name, maxsplit=1)[0].rstrip("-")
+    names = sorted(other for other in (available if isinstance(available, dict) else {}) if other.startswith(stem))
+    return names[:3]
+
+
+@candidate_rule(
+    "PKG002", "error", "A package name that lies",
+    why="Transitional packages carry the old branch in their name and install the next one.",
+    remedy="ask for the branch that the package really installs",
+    sources=["https://packages.ubuntu.com/"],
+)
+def lying_name(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires when the packages of a branch install another one."""
+    if candidate.installed or candidate.series is None:
+        return
+    real = versions.branch_of(candidate.version) if candidate.version else candidate.series.transitional_to
+    if real and real != candidate.branch:
+        main = next(iter(candidate.versions), None) or candidate.packages.packages[0].replace("{branch}", candidate.branch)
+        yield Hit(main, f"the packages of R{candidate.branch} are empty shells: {main} installs R{real}"
+                        f"{' (' + candidate.version + ')' if candidate.version else ''}", f'set gpu_driver_branch: "{real}"')
+
+
+@plan_rule(
+    "PKG003", "warning", "Half-installed packages",
+    why="The package manager refuses further work, or finishes a broken installation at the worst moment.",
+    remedy="the plan repairs what belongs to driver and kernel; look at the rest with dpkg --audit",
+    sources=["docs/design.md, section 7"],
+)
+def broken(context: Context) -> Iterator[Hit]:
+    """Fires for packages that are half-installed or half-configured."""
+    for name in each(context.host.packages.broken):
+        yield Hit(name, f"{name} is half-installed or half-configured")
+
+
+@plan_rule(
+    "PKG004", "warning", "The package manager is in use",
+    why="A second transaction fails or waits; a run must not kill what holds the lock.",
+    remedy="wait until it is done; the roles wait up to gpu_lock_timeout seconds",
+    sources=["https://github.com/sassoftware/viya4-iac-k8s/issues/151"],
+)
+def locked(context: Context) -> Iterator[Hit]:
+    """Fires when something holds the package manager's lock."""
+    if context.host.packages.locked:
+        yield Hit(context.name, f"the package manager is locked by {context.host.packages.lock_holder}")
+
+
+@plan_rule(
+    "PKG005", "error", "Too little disk space",
+    why="A module build that runs out of space leaves half-configured packages behind.",
+    remedy="free space on the file system",
+    sources=["docs/design.md, section 11"],
+)
+def no_space(context: Context) -> Iterator[Hit]:
+    """Fires when something has to be installed or built and its file system has no room."""
+    if not context.wants_driver or context.driver.build_mb is None or not context.needs_space:
+        return
+    for path, needed in (("/var", context.driver.build_mb), ("/usr/src", 400), ("/", 1000), ("/boot", 100)):
+        free = context.host.free_mb(path)
+        if free is not None and free < needed:
+            yield Hit(path, f"{path} has {int(free)} MB free, and {needed} MB are needed to build and install the driver")
+
+
+@plan_rule(
+    "PKG006", "warning", "A package source of another release",
+    why="Its packages are built for other libraries and kernels, and the newest version wins whatever it was built for.",
+    remedy="disable the source that is not for this release",
+    sources=["https://github.com/NVIDIA/gpu-operator/issues/544"],
+)
+def foreign_repository(context: Context) -> Iterator[Hit]:
+    """Fires for a CUDA repository of another system or release."""
+    own = context.packaging.system.cuda_repo if context.packaging is not None else None
+    if own is None:
+        return
+    for repository in each(context.host.packages.repositories):
+        found = _CUDA_DIRECTORY.search(repository.url)
+        if found and repository.enabled and found.group(1) != own:
+            yield Hit(repository.id, f"{repository.id} in {repository.file} is the repository of {found.group(1)}; this host "
+                                     f"is {context.host.os.name} ({own})", f"remove {repository.file}")
+
+
+@candidate_rule(
+    "PKG007", "error", "A pin hides the driver",
+    why="A negative pin leaves no candidate: the package manager then says only that there is none.",
+    remedy="remove the pin",
+    sources=["https://github.com/NVIDIA/gpu-operator/issues/544"],
+)
+def hidden(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires when a preference with negative priority covers a wanted package that has no candidate."""
+    if candidate.installed:
+        return
+    for name in candidate.missing:
+        for pin in each(context.host.packages.pins):
+            if pin.priority < 0 and any(_matches(word, name) for word in pin.package.split()):
+                yield Hit(name, f"the pin {pin.package} with priority {int(pin.priority)} in {pin.file} hides {name}",
+                          f"remove the pin from {pin.file}")
+
+
+def _matches(word: str, name: str) -> bool:
+    return word == name or (word.endswith("*") and name.startswith(word[:-1]))
+
+
+@plan_rule(
+    "PKG008", "error", "The key of a needed repository is not known",
+    why="A repository is trusted by the full fingerprint of its key; an unconfirmed key is not trusted unseen.",
+    remedy="configure the repository yourself, or give its fingerprint in gpu_matrix_overlay",
+    sources=["docs/design.md, section 11"],
+)
+def unknown_key(context: Context) -> Iterator[Hit]:
+    """Fires when a repository has to be added whose key has no known fingerprint."""
+    for repository in [*context.driver.repositories, *context.toolkit.repositories]:
+        key = repository.get("key")
+        if key is not None and not key.get("fingerprint") and repository.get("missing"):
+            yield Hit(repository["name"], f"the full fingerprint of the key of {repository['name']} is not confirmed")

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the system as a whole: support, waivers, and runs that were cut off."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+
+from ..model.facts import UNKNOWN, Reader, or_none
+from .context import Context
+from .registry import Hit, plan_rule
+
+
+@plan_rule(
+    "SYS001", "error", "The operating system is not supported",
+    why="Without rows for its packages nothing can be decided that would not be a guess.",
+    remedy="see the table of supported systems in the README, or add rows with gpu_matrix_overlay",
+    sources=["docs/design.md, section 2"],
+)
+def unsupported(context: Context) -> Iterator[Hit]:
+    """Fires when a host with GPUs runs a system that the matrix does not have."""
+    if context.wants_driver and context.packaging is None:
+        if context.host.os.id is UNKNOWN or context.host.os.version is UNKNOWN:
+            yield Hit(context.name, f"which system this host runs is not known: {context.host.why_unknown('os')}")
+        else:
+            yield Hit(context.host.os.name, f"{context.host.os.name} on {or_none(context.host.os.arch) or 'this architecture'} "
+                                            "is not among the supported systems")
+
+
+@plan_rule(
+    "SYS002", "error", "A waiver has expired",
+    why="A waiver is for a time; when that is over the finding is to be settled, or waived again with a reason.",
+    remedy="settle the finding, or set a new date with a reason",
+    sources=["docs/design.md, section 5"],
+)
+def expired_waiver(context: Context) -> Iterator[Hit]:
+    """Fires for a waiver of this host whose date lies behind."""
+    for waiver in context.wishes.findings_waived:
+        if waiver["until"] < context.now and fnmatch.fnmatchcase(context.name, waiver["host"]):
+            yield Hit(waiver["rule"], f"the waiver for {waiver['rule']} ended on {waiver['until']} ({waiver['reason']})")
+
+
+@plan_rule(
+    "SYS003", "warning", "A run was cut off",
+    why="What it left open has to be finished or taken back before anything else is changed.",
+    remedy="the next run finishes what is open; it says which",
+    sources=["docs/design.md, section 8"],
+)
+def open_transaction(context: Context) -> Iterator[Hit]:
+    """Fires when the state file of the host has an open transaction."""
+    opened = context.host.open_transaction
+    if opened:
+        here = Reader(opened)
+        role = or_none(here.text("role")) or "a role"
+        steps = ", ".join(or_none(here.texts("steps")) or ()) or "no step named"
+        yield Hit(role, f"a run of {role} was cut off; open since {or_none(here.text('started')) or 'an unknown time'}: {steps}")
+
+
+@plan_rule(
+    "SYS004", "error", "It cannot be told whether the host is as planned",
+    why="Unknown is never taken for fine: a host whose packages or driver could not be read is not ok.",
+    remedy="gather facts again as root and see the reason in facts.unknown",
+    sources=["docs/design.md, section 3"],
+)
+def unread(context: Context) -> Iterator[Hit]:
+    """Fires when nothing seems to be missing, but facts that would show it were not read."""
+    if not context.has_gpus or context.changes or context.pending:
+        return
+    host = context.host
+    read = {"packages.installed": host.packages.installed, "kernel.installed": host.kernels, "driver.loaded": host.driver.loaded,
+            "nvswitches": host.nvswitches, "os.version": host.os.version}
+    blind = [path for path, value in read.items() if value is UNKNOWN]
+    if blind and not context.borrowed_kernel:
+        yield Hit(context.name, f"not known: {', '.join(f'{path} ({host.why_unknown(path)})' for path in blind)}")
