@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The files that the collection manages on a host: one list, read by the facts (drift) and by whoever cleans up."""
+
 from __future__ import annotations
 
 STATE_DIRECTORY = "/var/lib/baremetal-nvidia"

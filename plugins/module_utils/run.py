@@ -8,6 +8,7 @@ state D, where not even SIGKILL reaches it. So every child has a session of its 
 children), pipes of its own (never those of the ssh session, which would then not close), a limit on what it may print,
 and when it cannot be killed it is left behind and never waited for.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -36,8 +37,8 @@ RC_DENIED = 126
 class Result:
     """What came of a child.
 
-    ``rc`` is its exit status, negative for a signal as in :mod:`subprocess`; 127 when there is no such program, 126 when
-    it may not be started, 124 when it ran past its deadline. ``out`` and ``err`` are text, undecodable bytes replaced.
+    ``rc`` is its exit status, negative for a signal as in :mod:`subprocess`; 127 when there is no such program, 126
+    when it may not be started, 124 when it ran past its deadline. ``out`` and ``err`` are text, undecodable bytes replaced.
     ``stuck`` says that it could not even be killed; ``truncated`` that it printed more than the limit.
     """
 
@@ -73,7 +74,7 @@ def run(
     argv: Sequence[str],
     timeout: float = DEFAULT_TIMEOUT,
     env: Mapping[str, str] | None = None,
-    input: str | bytes | None = None,  # noqa: A002 - the name subprocess uses
+    input: str | bytes | None = None,
     limit: int = OUTPUT_LIMIT,
     cwd: str = "/",
 ) -> Result:
@@ -107,7 +108,7 @@ def run_bytes(
     argv: Sequence[str],
     timeout: float = DEFAULT_TIMEOUT,
     env: Mapping[str, str] | None = None,
-    input: str | bytes | None = None,  # noqa: A002
+    input: str | bytes | None = None,
     limit: int = OUTPUT_LIMIT,
     cwd: str = "/",
 ) -> RawResult:

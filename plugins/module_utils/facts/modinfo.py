@@ -1,0 +1,110 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a kernel module file says of itself: modinfo, or a reader of our own where that is not installed.
+
+Source: elf(5); scripts/mod/modpost.c (section .modinfo: NUL-separated KEY=VALUE); kernel/module/signing.c (the mark at
+the end of a signed file).
+"""
+
+from __future__ import annotations
+
+import lzma
+import mmap
+import struct
+import zlib
+
+from .context import Context
+
+_SIGNED = b"~Module signature appended~\n"
+_LARGEST = 512 * 1024 * 1024
+SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+
+
+def stem(name: str) -> str | None:
+    """``nvidia-current`` of ``nvidia-current.ko.xz``; None for what is no module file."""
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return name[: -len(suffix)]
+    return None
+
+
+def inspect(ctx: Context, path: str) -> dict[str, str]:
+    """The fields of a module file: version, license, vermagic, …; ``signed`` is ``yes`` or ``no``.
+
+    Raises OSError when the file cannot be read, ValueError when it is no module or nothing here can unpack it.
+    """
+    real = ctx.tree.real(path)
+    if path.endswith(".ko"):
+        with open(real, "rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return fields(data)
+    program = ctx.which("modinfo") if ctx.tree.is_host else None
+    answer = ctx.run([program or "modinfo", real])
+    if answer.ok:
+        return _from_modinfo(answer.out)
+    return fields(_unpacked(ctx, real, path))
+
+
+def _from_modinfo(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, mark, value = line.partition(":")
+        if mark and not key.startswith((" ", "\t")):
+            found.setdefault(key, value.strip())
+    if "vermagic" not in found:
+        raise ValueError("modinfo does not print a vermagic")
+    found["signed"] = "yes" if found.get("sig_id") or found.get("signer") else "no"
+    return found
+
+
+def _unpacked(ctx: Context, real: str, path: str) -> bytes:
+    if path.endswith((".xz", ".gz")):
+        with open(real, "rb") as handle:
+            packed = handle.read(_LARGEST)
+        try:
+            return lzma.decompress(packed) if path.endswith(".xz") else zlib.decompress(packed, 47)
+        except (lzma.LZMAError, zlib.error) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+    answer = _zstd(ctx, real)
+    if not answer:
+        raise ValueError(f"neither modinfo nor zstd can unpack {path}")
+    return answer
+
+
+def _zstd(ctx: Context, real: str) -> bytes:
+    from ..run import run_bytes
+
+    answer = run_bytes(["zstd", "-dcq", real], timeout=min(ctx.command_timeout, ctx.left), limit=_LARGEST)
+    return answer.out if answer.rc == 0 else b""
+
+
+def fields(data: bytes | mmap.mmap) -> dict[str, str]:
+    """The .modinfo section of an ELF file. Raises ValueError for anything else."""
+    section = modinfo_section(data)
+    found: dict[str, str] = {}
+    for item in section.split(b"\0"):
+        key, mark, value = item.partition(b"=")
+        if mark:
+            found.setdefault(key.decode("ascii", "replace"), value.decode("utf-8", "replace"))
+    if "vermagic" not in found:
+        raise ValueError("the file has no vermagic: it is no kernel module")
+    found["signed"] = "yes" if data[-len(_SIGNED) :] == _SIGNED else "no"
+    return found
+
+
+def modinfo_section(data: bytes | mmap.mmap) -> bytes:
+    """The raw bytes of section .modinfo of a 64-bit ELF file."""
+    if len(data) < 64 or data[:4] != b"\x7fELF" or data[4] != 2:
+        raise ValueError("not a 64-bit ELF file")
+    order = "<" if data[5] == 1 else ">"
+    try:
+        offset = struct.unpack_from(f"{order}Q", data, 40)[0]
+        size, count, names_at = struct.unpack_from(f"{order}HHH", data, 58)
+        headers = [struct.unpack_from(f"{order}IIQQQQ", data, offset + index * size) for index in range(count)]
+        names = headers[names_at][4]
+        for name, _kind, _flags, _address, start, length in headers:
+            if data[names + name : names + name + 9] == b".modinfo\0":
+                return bytes(data[start : start + length])
+    except (struct.error, IndexError) as error:
+        raise ValueError("the ELF file is damaged") from error
+    raise ValueError("the file has no .modinfo section")

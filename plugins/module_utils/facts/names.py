@@ -1,0 +1,89 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which package names matter to a GPU host: everything else is left out of the facts."""
+
+from __future__ import annotations
+
+import re
+
+# ---- installed
+
+_KERNEL = (
+    r"linux-(?:image|headers|modules|objects|signatures|restricted-modules|kbuild|compiler)(?:-.*)?|"
+    r"linux(?:-(?:generic|lowlatency|virtual|server|oem|nvidia|aws|azure|gcp|oracle|ibm|gke|kvm|raspi|realtime))(?:-.*)?|"
+    r"linux-tools-none|kernel|kernel-(?:core|modules|modules-core|modules-extra|devel|devel-matched|default.*|azure.*|64k.*|"
+    r"rt.*|uek.*|ml.*|lt.*|longterm.*|syms|source|macros|automotive.*)|kernel6\.\d+.*"
+)
+_DRIVER = (
+    r"nvidia-.*|libnvidia-.*|libcuda1|libcuda\.so.*|libnvcuvid1|libnvsdm.*|nvlsm|nvlink.*|cuda-drivers.*|cuda-compat-.*|"
+    r"firmware-nvidia-.*|nv-fabricmanager.*|nvlink5.*|xserver-xorg-video-nvidia.*|kmod-nvidia.*|dkms-nvidia|dkms-open-nvidia|"
+    r"glx-alternative-nvidia|update-glx|datacenter-gpu-manager.*|libxnvctrl0|screen-resolution-extra-nvidia|mst|"
+    r"akmod-nvidia.*|xorg-x11-drv-nvidia.*|libnvfm.*|ubuntu-drivers-common|gdrcopy|gdrdrv-dkms|suse-prime"
+)
+_CUDA = r"cuda|cuda-(?:keyring|toolkit|runtime|nvcc)(?:-\d.*)?|cuda-\d+-\d+|libnccl2|libcudnn\d+(?:-cuda-\d+)?"
+_CONTAINERS = (
+    r"containerd|containerd\.io|containerd2?|runc|docker-ce|docker\.io|docker|moby-engine|moby-containerd|moby-runc|cri-o|podman|"
+    r"kubelet|kubeadm|k3s.*|rke2-.*|kubernetes.*-kubelet"
+)
+_TOOLS = (
+    r"gcc|gcc-\d+|gcc\d+|clang|clang-\d+|make|build-essential|dkms|kmod|needrestart|unattended-upgrades|initramfs-tools|dracut|"
+    r"grub-(?:pc|efi-amd64|efi-arm64|common)|grub2-(?:common|tools|pc|efi-x64)|grubby|shim-signed|mokutil|mokutil.*|linux-base|"
+    r"python3-apt|pve-kernel-.*|proxmox-.*kernel-.*|dnf-automatic|dnf-plugin-versionlock|python3-dnf-plugin-versionlock|yum-plugin-versionlock|libdnf5-plugin-.*|"
+    r"elfutils-libelf-devel|zstd"
+)
+_OUT_OF_TREE = (
+    r"mlnx-ofed.*|mlnx-ofa_kernel.*|mlnx-tools|doca-ofed.*|doca-.*kernel.*|ofed-.*|kmod-mlnx.*|zfs|zfs-dkms|zfsutils-linux|zfs-modules-.*|kmod-zfs.*|"
+    r"spl-dkms|lustre-.*|kmod-lustre.*|knem.*|xpmem.*|beegfs-client.*|gpfs\..*|nvidia-fs.*|nvidia-peermem.*"
+)
+INSTALLED = re.compile(f"^(?:{_KERNEL}|{_DRIVER}|{_CUDA}|{_CONTAINERS}|{_TOOLS}|{_OUT_OF_TREE})$")
+_NEVER = re.compile(
+    r"^(?:linux-libc-dev|linux-(?:doc|perf|source|support|sysctl|cpupower).*|nvidia-cuda-(?:doc|samples|gdb).*|.*-(?:dbgsym|dbg|debuginfo|debugsource|doc))$"
+)
+
+KERNEL_OR_DRIVER = re.compile(f"^(?:{_KERNEL}|{_DRIVER})$")
+KERNEL = re.compile(f"^(?:{_KERNEL})$")
+
+# ---- available: only what a decision can be about
+
+_KERNEL_META = re.compile(
+    r"^linux-(?:image|headers)-(?:(?:rt-|cloud-)?(?:amd64|arm64)|generic|lowlatency|virtual|nvidia|aws|azure|gcp|oracle)(?:-64k)?"
+    r"(?:-hwe-\d\d\.\d\d(?:-edge)?|-lts-\d\d\.\d\d|-\d\d\.\d\d\w*)?$|"
+    r"^linux-(?:generic|lowlatency|nvidia|virtual)(?:-64k)?(?:-hwe-\d\d\.\d\d(?:-edge)?|-\d\d\.\d\d)?$"
+)
+_AVAILABLE = re.compile(
+    r"^(?:nvidia-open(?:-\d{3})?|nvidia-driver(?:-\d{3}(?:-server)?(?:-open)?|-pinning-\d{3})?|cuda-drivers(?:-\d{3})?|"
+    r"nvidia-dkms-\d{3}(?:-server)?(?:-open)?|nvidia-headless(?:-no-dkms)?-\d{3}(?:-server)?(?:-open)?|"
+    r"nvidia-(?:open-)?kernel-(?:dkms|support)|nvidia-kernel-open-dkms|nvidia-(?:tesla|legacy)-(?:\d{3}(?:xx)?-)?kernel-(?:dkms|support)|"
+    r"nvidia-tesla-open-kernel-dkms|nvidia-kernel-(?:source|common)-\d{3}(?:-server)?(?:-open)?|"
+    r"nvidia-(?:compute-)?utils-\d{3}(?:-server)?|libnvidia-(?:compute|cfg1)-\d{3}(?:-server)?|"
+    r"nvidia-firmware-\d{3}(?:-server)?|libnvidia-cfg1|libcuda1|libnvidia-ml1|nvidia-smi|nvidia-alternative|nvidia-legacy-check|"
+    r"libnvidia-ptxjitcompiler1|libnvidia-pkcs11-openssl3|libnvidia-nvvm4|firmware-nvidia-gsp|nvidia-modprobe|nvidia-persistenced|"
+    r"nvidia-driver-cuda|(?:cuda-drivers-|nvidia-)fabricmanager(?:-\d{3})?|nvlsm|nvidia-imex(?:-\d{3})?|"
+    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|build-essential)$"
+)
+_MODULES = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-(?P<flavour>[a-z].*)$")
+
+
+def matters(name: str) -> bool:
+    """Whether an installed package is reported."""
+    return bool(INSTALLED.match(name)) and not _NEVER.match(name)
+
+
+def wanted(name: str, releases: set[str]) -> bool:
+    """Whether the versions of a package in the archive are reported.
+
+    ``releases`` are the installed kernels: their own headers and precompiled modules count, those of others do not.
+    """
+    if _AVAILABLE.match(name) or _KERNEL_META.match(name):
+        return True
+    if name.startswith(("linux-headers-", "linux-image-")):
+        return name.split("-", 2)[2] in releases
+    match = _MODULES.match(name)
+    if match is None:
+        return False
+    return match.group("flavour") in releases or not match.group("flavour")[0].isdigit()
+
+
+PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd", "runc",
+            "dkms", "build-essential", "gcc-")  # fmt: skip

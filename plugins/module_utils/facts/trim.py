@@ -1,0 +1,128 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""At most 32 KB a host: facts are sent, stored and planned for thousands of hosts.
+
+What is left out is named in ``unknown``, so that no rule takes it for absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from .context import Facts
+from .names import KERNEL_OR_DRIVER
+
+LIMIT = 32 * 1024
+_RESERVE = 256
+
+
+def size(facts: Any) -> int:
+    """Bytes as JSON."""
+    return len(json.dumps(facts))
+
+
+def trim(facts: Facts, limit: int = LIMIT) -> Facts:
+    """Take out what matters least until the facts fit; changes them in place."""
+    room = limit - _RESERVE
+    for step in _STEPS:
+        if size(facts) <= room:
+            return facts
+        step(facts)
+    while size(facts) > room:
+        sections = {
+            key: size(value) for key, value in facts.items() if key != "unknown" and isinstance(value, (dict, list))
+        }
+        if not sections:
+            break
+        largest = max(sections, key=lambda key: sections[key])
+        del facts[largest]
+        _note(facts, largest, "left out: the facts would be larger than 32 KB")
+    unknown = facts.get("unknown") or {}
+    while size(facts) > room and len(unknown) > 1:
+        unknown.pop(next(reversed(unknown)))
+    return facts
+
+
+def _note(facts: Facts, path: str, why: str) -> None:
+    facts.setdefault("unknown", {})[path] = why
+
+
+def _packages(facts: Facts) -> dict[str, Any]:
+    found = facts.get("packages")
+    return found if isinstance(found, dict) else {}
+
+
+def _newest_only(facts: Facts) -> None:
+    packages = _packages(facts)
+    available, origins = packages.get("available"), packages.get("origins")
+    if not available:
+        return
+    for name, versions in available.items():
+        available[name] = versions[:1]
+        if origins and name in origins:
+            origins[name] = {version: origins[name][version] for version in available[name] if version in origins[name]}
+    _note(facts, "packages.available[]", "only the newest version of each package is given: 32 KB are the limit")
+
+
+def _long_texts(limit: int) -> Callable[[Facts], None]:
+    def step(facts: Facts) -> None:
+        config = ((facts.get("containers") or {}).get("containerd") or {}).get("config")
+        if not isinstance(config, dict):
+            return
+        if len(config.get("text") or "") > limit:
+            length = len(config.pop("text"))
+            _note(facts, "containers.containerd.config.text", f"{length} characters, left out: 32 KB are the limit")
+        drop_ins = config.get("drop_ins") or {}
+        for path in [one for one, text in drop_ins.items() if len(text) > limit]:
+            length = len(drop_ins.pop(path))
+            where = f"containers.containerd.config.drop_ins[{path}]"
+            _note(facts, where, f"{length} characters, left out: 32 KB are the limit")
+
+    return step
+
+
+def _few(path: str, most: int) -> Callable[[Facts], None]:
+    def step(facts: Facts) -> None:
+        section, key = path.split(".")
+        rows = (facts.get(section) or {}).get(key)
+        if isinstance(rows, list) and len(rows) > most:
+            _note(facts, f"{path}[]", f"{len(rows)} entries, only the first {most} are given: 32 KB are the limit")
+            del rows[most:]
+
+    return step
+
+
+def _offers_of_kernel_and_driver(facts: Facts) -> None:
+    packages = _packages(facts)
+    for key in ("available", "origins"):
+        rows = packages.get(key)
+        if rows:
+            packages[key] = {name: value for name, value in rows.items() if KERNEL_OR_DRIVER.match(name)}
+            _note(facts, f"packages.{key}[]", "only kernel and driver packages are given: 32 KB are the limit")
+
+
+def _installed_of_kernel_and_driver(facts: Facts) -> None:
+    packages = _packages(facts)
+    rows = packages.get("installed")
+    if rows:
+        kept = {name: value for name, value in rows.items() if KERNEL_OR_DRIVER.match(name)}
+        if len(kept) < len(rows):
+            packages["installed"] = kept
+            _note(facts, "packages.installed[]", "only kernel and driver packages are given: 32 KB are the limit")
+
+
+_STEPS: tuple[Callable[[Facts], None], ...] = (
+    _few("packages.pins", 10),
+    _newest_only,
+    _few("boot.entries", 6),
+    _few("driver.dkms", 20),
+    _long_texts(12000),
+    _offers_of_kernel_and_driver,
+    _long_texts(4000),
+    _installed_of_kernel_and_driver,
+    _few("packages.held", 40),
+    _long_texts(1000),
+)
