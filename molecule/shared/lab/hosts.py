@@ -182,8 +182,8 @@ def remove(host: Host, settings: Settings) -> None:
 
 
 def snapshot_name(host: Host, settings: Settings, label: str) -> str:
-    """The image that a snapshot is."""
-    return f"localhost/{settings.prefix}{host.name}:{label}"
+    """The image that a snapshot is; every lab of this checkout can start from it."""
+    return f"localhost/{settings.checkout}/{host.name}:{label}"
 
 
 def snapshot(host: Host, settings: Settings, label: str) -> str:

@@ -34,10 +34,14 @@ class Settings:
     cache: Path
 
     @property
+    def checkout(self) -> str:
+        """A word for this checkout; two checkouts on one machine never share a container or a snapshot."""
+        return "bmn-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]
+
+    @property
     def prefix(self) -> str:
-        """What the containers of this lab begin with; two checkouts never share one."""
-        checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]
-        return f"bmn-{checkout}-{self.name}-"
+        """What the names of this lab's containers begin with."""
+        return f"{self.checkout}-{self.name}-"
 
     @property
     def state(self) -> Path:
@@ -53,8 +57,8 @@ class Settings:
 def from_environment() -> Settings:
     """Read LAB_NAME, LAB_PORT, LAB_UPSTREAM, LAB_MIRROR and LAB_CACHE."""
     name = os.environ.get("LAB_NAME") or DEFAULT_NAME
-    if not name.replace("-", "").isalnum() or not name.isascii() or name != name.lower():
-        raise LabError(f"LAB_NAME is {name!r}: small letters, digits and '-' are allowed")
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii() or name != name.lower():
+        raise LabError(f"LAB_NAME is {name!r}: small letters, digits, - and _ are allowed")
     port = os.environ.get("LAB_PORT") or str(FIRST_PORT)
     if not port.isdigit() or not 1024 <= int(port) <= 65000:
         raise LabError(f"LAB_PORT is {port!r}: a number from 1024 to 65000 is allowed")
