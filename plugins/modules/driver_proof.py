@@ -38,7 +38,7 @@ options:
     choices: [proved, settled]
     default: proved
   packages:
-    description: Packages with the DKMS source and their exact versions, such as V({nvidia-kernel-dkms: 535.261.03-1}).
+    description: Names of the packages with the DKMS source, each with its exact version, such as V(535.261.03-1).
     type: dict
     required: true
   dkms_name:
