@@ -4,7 +4,7 @@
 """How the package transaction finds its build done.
 
 Debian's ``/usr/lib/dkms/common.postinst`` removes whatever DKMS has under the driver's name and version and builds
-anew, so a build that is only loaded into the host's DKMS tree beforehand is thrown away; and ``dkms ldtarball`` of DKMS 3
+anew, so a build that is only loaded into the host's DKMS tree beforehand is thrown away; ``dkms ldtarball`` of DKMS 3
 takes the first kernel of a tarball and skips the others. What DKMS documents and keeps to are its per-kernel override
 files, ``/etc/dkms/<name>-<version>-<kernel>.conf``: ours replaces the make command, for this driver version and this
 kernel alone, by copying the proved files, after their checksums and that of the kernel's Module.symvers were compared.

@@ -31,7 +31,8 @@ DKMS_CONF = (
 
 def modinfo_text(name: str, kernel: str, version: str = VERSION, licence: str | None = None) -> str:
     licence = licence or ("NVIDIA" if name == "nvidia" else "Dual MIT/GPL")
-    return f"name: {name}\nversion: {version}\nlicense: {licence}\nsrcversion: A1\nvermagic: {kernel} SMP preempt mod_unload \n"
+    head = f"name: {name}\nversion: {version}\nlicense: {licence}\n"
+    return f"{head}srcversion: A1\nvermagic: {kernel} SMP preempt mod_unload \n"
 
 
 class Host:
