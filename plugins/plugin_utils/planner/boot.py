@@ -78,4 +78,4 @@ def newest(kernels: list[Kernel]) -> Kernel:
         parsed = KernelRelease.try_parse(kernel.release)
         return (parsed is not None, parsed.key if parsed is not None else (), kernel.release)
 
-    return max(kernels, key=key)  # type: ignore[arg-type]
+    return max(kernels, key=key)

@@ -239,10 +239,10 @@ def _package_versions(
         if predicted or version is None:
             chosen[name] = _predicted_version(series, packages, pattern, version)
             continue
-        offered = each(context.host.packages.offers(name))
+        offered = list(each(context.host.packages.offers(name)))
         found = next((one for one in offered if versions.upstream(one) == version), None)
-        if found is None and not family.names_driver_version(name):
-            found = next(each(context.host.packages.offers(name)), None)
+        if found is None and offered and not any(_is_driver_version(one) for one in offered):
+            found = offered[0]
         if found is not None:
             chosen[name] = found
         elif name == packages.source_package and isinstance(context.host.packages.offers(name), tuple):
@@ -255,11 +255,16 @@ def _package_versions(
     return chosen, missing
 
 
+def _is_driver_version(package_version: str) -> bool:
+    upstream = versions.upstream(package_version)
+    return upstream is not None and len(versions.try_parse(upstream) or ()) > 1
+
+
 def _predicted_version(series: Any, packages: Any, pattern: str, version: str | None) -> str | None:
     exact = (packages.versions or {}).get(pattern)
     if exact is not None:
         return str(exact)
-    if version is None or not family.names_driver_version(pattern.replace("{branch}", series.branch)):
+    if version is None:
         return None
     if series.package_version is not None and versions.upstream(series.package_version) == version:
         return str(series.package_version)

@@ -84,8 +84,9 @@ def _sticky(context: Context) -> None:
         _say(context, f"{installed.version} is installed and no rule excludes it")
         return
     context.left = Refusal(here, errors[0].rule, errors[0].summary)
-    same = [one for source in candidates.sources(context) for one in candidates.of_branch(context, installed.branch, source)]
-    if _first_without_error(context, [one for one in same if not one.installed]) is None if same else False:
+    same = [one for source in candidates.sources(context)
+            for one in candidates.of_branch(context, installed.branch, source) if not one.installed]
+    if same and _first_without_error(context, same) is None:
         _say(context, f"{here.label} cannot stay: {errors[0].summary}")
         return
     context.refusals = [Refusal(here, finding.rule, finding.summary) for finding in errors]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import containerd as configuration
+from ..model import version as versions
 from ..model.facts import each
 from ..rules.context import Context
 from . import toolkit
@@ -25,7 +26,8 @@ def fill(context: Context, facts: object) -> None:
         return
     containers = facts.get("containers") if isinstance(facts, Mapping) else None
     installed = _installed(context)
-    predicted = _predicted(context) if installed is None and not isinstance(context.host.containers.containerd, str) else None
+    known = installed is not None or isinstance(context.host.containers.containerd, str)
+    predicted = None if known else _predicted(context)
     answer = configuration.decide(
         containers if isinstance(containers, Mapping) else {},
         default_runtime=context.wishes.containerd_default_runtime,
@@ -60,8 +62,6 @@ def _installed(context: Context) -> tuple[str, str] | None:
 
 def _predicted(context: Context) -> tuple[str, str | None, str | None] | None:
     """Return package, containerd's version and the package version that would be installed."""
-    from ..model import version as versions
-
     for name in _PACKAGES:
         for offered in each(context.host.packages.offers(name)):
             return name, versions.upstream(offered.replace("~ds1", "")), offered

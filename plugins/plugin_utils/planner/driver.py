@@ -137,7 +137,8 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     known = context.host.services if isinstance(context.host.services, dict) else {}
     if (row is not None and chosen.series is not None) or PERSISTENCED in known:
         decision.services[PERSISTENCED] = {"enabled": True, "state": "started"}
-    for name in row.packages[:1] if row is not None else ():
+    companions = tuple(getattr(chosen.packages, "companions", ()) or ())
+    for name in dict.fromkeys((*companions, *(row.packages[:1] if row is not None else ()))):
         _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))
     if decision.fabricmanager is not None:
         decision.services["nvidia-fabricmanager.service"] = {"enabled": True, "state": "started"}

@@ -16,7 +16,7 @@ from ..rules.context import Context
 # Packages whose upstream version is the driver's.
 _DRIVER_VERSION = re.compile(
     r"(nvidia-(open|driver|headless|dkms|kernel|open-kernel|utils|compute-utils|firmware|compute|open-driver|video)"
-    r"|cuda-drivers|libnvidia-(compute|cfg|ml|gl|decode|encode|extra|fbc)|nvidia-smi\Z|libcuda1\Z|kmod-nvidia"
+    r"|cuda-drivers|libnvidia-|nvidia-smi\Z|libcuda1\Z|kmod-nvidia"
     r"|nvidia-alternative\Z|nvidia-legacy-check\Z|firmware-nvidia-gsp|nvidia-tesla|xserver-xorg-video-nvidia)"
 )
 _NOT_DRIVER_VERSION = re.compile(

@@ -18,7 +18,8 @@ from . import family
 def find(context: Context) -> Installed | None:
     """Return the installed driver, or None if there is none or nobody can tell."""
     host = context.host
-    version = _by_packages(context) or _by_files(context)
+    runfile = host.driver.origin == "runfile"
+    version = (None if runfile else _by_packages(context)) or _by_files(context) or _by_packages(context)
     if version is None:
         return None
     branch = versions.branch_of(version)
@@ -26,7 +27,7 @@ def find(context: Context) -> Installed | None:
     flavour = _flavour(context, module)
     method = module.origin if module is not None and isinstance(module.origin, str) else None
     series, packages = _series(context, branch, flavour)
-    if host.driver.origin == "runfile":
+    if runfile:
         series = packages = None
         method = "runfile"
     return Installed(

@@ -82,6 +82,7 @@ def _hold(context: Context) -> None:
     gone = set(decision.remove)
     offered = [name for name in family.kernel_family(context, available) if _is_meta(name)]
     others = {name for name in [*metas, *offered] if name not in installed and name not in decision.headers}
+    others |= {name for name in decision.remove if _is_meta(name)}
     decision.deny = sorted(others) if isinstance(host.installed, dict) else []
     decision.hold = sorted({*(name for name in there if name not in gone), *others, *decision.headers})
     decision.manual = _manual(context, installed)
@@ -99,7 +100,7 @@ def _manual(context: Context, installed: dict[str, str]) -> list[str]:
     for kernel in each(context.host.kernels):
         if kernel.release in context.kernel.allowed:
             names += [boot.image_package(context, kernel), boot.headers_package(context, kernel)]
-    return sorted(name for name in names if name in installed)
+    return sorted(name for name in names if name in installed or name in context.kernel.headers)
 
 
 def _headers(context: Context) -> None:
@@ -107,9 +108,9 @@ def _headers(context: Context) -> None:
     if not context.wants_driver or chosen is None or chosen.method == "precompiled":
         return
     for kernel in each(context.host.kernels):
-        if kernel.release in context.kernel.allowed and kernel.headers is not True:
-            if kernels.headers_state(context, kernel) in ("offered", "unknown") and kernel.headers is not None:
-                context.kernel.headers.append(boot.headers_package(context, kernel))
+        lacks = kernel.release in context.kernel.allowed and kernel.headers is False
+        if lacks and kernels.headers_state(context, kernel) in ("offered", "unknown"):
+            context.kernel.headers.append(boot.headers_package(context, kernel))
 
 
 def _broken(context: Context) -> list[str]:
@@ -135,8 +136,9 @@ def _files(context: Context) -> None:
     if context.packaging is None or context.packaging.manager != "apt" or not isinstance(installed, dict):
         return
     names = {*decision.hold, *decision.deny}
+    there = {*installed, *decision.headers} - {*decision.remove}
     decision.preferences = {
         "path": apt_files.PREFERENCES_PATH,
-        "content": apt_files.preferences(name for name in names if name not in installed),
+        "content": apt_files.preferences(name for name in names if name not in there),
     }
     decision.auto_upgrades = {"path": apt_files.AUTO_UPGRADES_PATH, "content": apt_files.unattended(names)}

@@ -43,10 +43,12 @@ def _toolkit_is_offered(context: Context) -> bool:
 
 
 def _ours(context: Context, word: str) -> bool:
-    return any(
-        "baremetal-nvidia" in repository.file and (word in repository.file or (word == "cuda" and family.is_cuda_url(repository.url)))
-        for repository in each(context.host.packages.repositories)
-    )
+    """Say whether a source file of this collection is there: then its content is ours to keep."""
+    for repository in each(context.host.packages.repositories):
+        named = word in repository.file or family.is_cuda_url(repository.url)
+        if named and "baremetal-nvidia" in repository.file:
+            return True
+    return False
 
 
 def _is_there(context: Context, path: str) -> bool:

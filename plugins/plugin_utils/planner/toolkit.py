@@ -23,7 +23,7 @@ def fill(context: Context) -> None:
     """Fill in ``context.toolkit``; it stays empty where no toolkit is wanted on the host."""
     if not context.has_gpus or context.wishes.container_runtime != "containerd":
         return
-    if context.wishes.driver_owner == "operator" or (context.host.containers.containerd is None and not _asked(context)):
+    if context.wishes.driver_owner == "operator":
         return
     decision = context.toolkit
     version = _version(context)
@@ -54,10 +54,6 @@ def fill(context: Context) -> None:
                              if isinstance(context.host.packages.version(name), str)}
 
 
-def _asked(context: Context) -> bool:
-    return True
-
-
 def _package_known(context: Context) -> bool:
     return isinstance(context.host.packages.installed, dict)
 
@@ -75,7 +71,8 @@ def _version(context: Context) -> str | None:
     have = versions.try_loose(installed)
     if isinstance(installed, str) and have is not None and (floor is None or have >= floor):
         return installed
-    offered = [one for version in each(context.host.packages.offers(PACKAGES[0])) if (one := versions.upstream(version))]
+    offers = each(context.host.packages.offers(PACKAGES[0]))
+    offered = [one for version in offers if (one := versions.upstream(version))]
     if offered:
         return max(offered, key=lambda one: versions.try_loose(one) or ())
     releases = context.matrix.toolkit_releases()

@@ -24,10 +24,10 @@ def _waive(context: Context, finding: Finding) -> Finding:
     if finding.severity == "info" or finding.rule not in context.waived:
         return finding
     for waiver in context.wishes.findings_waived:
-        if waiver["rule"] == finding.rule and waiver["until"] >= context.now:
-            if fnmatch.fnmatchcase(context.name, waiver["host"]):
-                words = f"{finding.severity} waived until {waiver['until']}: {waiver['reason']}"
-                return replace(finding, severity="info", waived=words)
+        valid = waiver["rule"] == finding.rule and waiver["until"] >= context.now
+        if valid and fnmatch.fnmatchcase(context.name, waiver["host"]):
+            words = f"{finding.severity} waived until {waiver['until']}: {waiver['reason']}"
+            return replace(finding, severity="info", waived=words)
     return finding
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model.facts import each
+from ..model.plan import SEVERITIES
 from ..model.version import try_loose
 from .context import Context
 from .registry import Hit, plan_rule
@@ -30,7 +31,8 @@ def old_toolkit(context: Context) -> Iterator[Hit]:
     there, floor = context.host.containers.toolkit, context.matrix.toolkit_floor()
     have, least = try_loose(there) if isinstance(there, str) else None, try_loose(floor)
     if _uses_containers(context) and have is not None and least is not None and have < least:
-        yield Hit(f"nvidia-container-toolkit {there}", f"nvidia-container-toolkit {there} is below the security floor {floor}",
+        yield Hit(f"nvidia-container-toolkit {there}", f"nvidia-container-toolkit {there} is below the security floor "
+                                                       f"{floor}",
                   f"the plan moves it to {context.toolkit.version}" if context.toolkit.version != there else None)
 
 
@@ -69,7 +71,8 @@ def stale_cdi(context: Context) -> Iterator[Hit]:
     library = context.host.driver.library
     for path, driver in each(context.host.containers.cdi):
         if isinstance(driver, str) and isinstance(library, str) and driver != library and context.has_gpus:
-            yield Hit(str(path or "CDI spec"), f"the CDI spec {path} was made for driver {driver}; on disk is {library}")
+            yield Hit(str(path or "CDI spec"), f"the CDI spec {path} was made for driver {driver}; on disk is "
+                                               f"{library}")
 
 
 @plan_rule(
@@ -83,5 +86,5 @@ def containerd_notes(context: Context) -> Iterator[Hit]:
     if not _uses_containers(context):
         return
     for note in context.containerd_notes:
-        severity = note.severity if note.severity in ("error", "warning", "info") else "warning"
+        severity = note.severity if note.severity in SEVERITIES else None
         yield Hit(note.subject, note.summary, note.remedy, severity=severity)

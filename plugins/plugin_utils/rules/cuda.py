@@ -46,7 +46,8 @@ def gpu_dropped(context: Context) -> Iterator[Hit]:
     for card in cudas.reaches_beyond_gpus(context, cuda) if cuda else ():
         if card.label not in seen:
             seen.add(card.label)
-            yield Hit(card.label, f"CUDA {context.wishes.cuda} does not serve {card.architecture.title} ({card.label}); "
+            yield Hit(card.label, f"CUDA {context.wishes.cuda} does not serve {card.architecture.title} "
+                                  f"({card.label}); "
                                   f"CUDA {card.architecture.last_cuda} is the last one that does")
 
 
@@ -62,13 +63,21 @@ def framework_too_new(context: Context, candidate: Candidate) -> Iterator[Hit]:
         answer = cudas.framework(context, candidate, name, version)
         if answer.ok is False:
             title = f"{cudas.TITLES.get(name, name)} {version}"
-            yield Hit(title, f"{title} does not run with driver {candidate.version or 'R' + candidate.branch}: {answer.reason}",
-                      f"set gpu_driver_version to {answer.min_driver} or newer" if "needs driver" in str(answer.reason) else None)
+            yield Hit(title, f"{title} does not run with driver {candidate.version or 'R' + candidate.branch}: "
+                             f"{answer.reason}",
+                      _remedy(answer))
+
+
+def _remedy(answer: cudas.FrameworkAnswer) -> str | None:
+    if answer.min_driver is None or "driver" not in str(answer.reason):
+        return None
+    return f"set gpu_driver_version to {answer.min_driver} or newer"
 
 
 @plan_rule(
     "CUD004", "warning", "A framework brings a newer CUDA than the one that is asked for",
-    why="Two wishes that do not meet: either the framework does not use the CUDA that was meant, or it does not install.",
+    why="Two wishes that do not meet: either the framework does not use the CUDA that was meant, or it does not "
+        "install.",
     remedy="raise gpu_cuda, or take a release of the framework that is built for it",
     sources=["https://pytorch.org/get-started/previous-versions/"],
 )
@@ -85,8 +94,10 @@ def framework_above_cuda(context: Context) -> Iterator[Hit]:
         oldest = min((wheel.cuda for wheel in row.wheels), key=cudas.parsed)
         if cudas.parsed(oldest)[:2] > (*highest, 0)[:2]:
             title = cudas.TITLES.get(name, name)
-            yield Hit(f"{title} {version}", f"{title} {version} is built for CUDA {oldest} and newer, and gpu_cuda asks for "
-                                            f"{context.wishes.cuda}", f'set gpu_cuda: "{oldest}" or take an older {title}')
+            yield Hit(f"{title} {version}", f"{title} {version} is built for CUDA {oldest} and newer, and gpu_cuda "
+                                            "asks for "
+                                            f"{context.wishes.cuda}", f'set gpu_cuda: "{oldest}" or take an older '
+                                                                      f'{title}')
 
 
 @plan_rule(
@@ -124,7 +135,8 @@ def unknown_framework(context: Context) -> Iterator[Hit]:
     """Fires for a framework or version without a row."""
     for name, version in context.wishes.frameworks.items():
         if context.matrix.framework(name, version) is None:
-            yield Hit(f"{name} {version}", f"the matrix does not know {cudas.TITLES.get(name, name)} {version}: whether it "
+            yield Hit(f"{name} {version}", f"the matrix does not know {cudas.TITLES.get(name, name)} {version}: "
+                                           "whether it "
                                            "runs with this driver is not decided")
 
 
@@ -144,5 +156,6 @@ def toolkit_too_new(context: Context) -> Iterator[Hit]:
         lowest = cudas.floor(context, cuda) if cuda else None
         driver = judged.parsed or cudas.parsed(judged.branch)
         if lowest is not None and driver < cudas.parsed(lowest) and not cudas.compat(context, judged, cuda):
-            yield Hit(f"CUDA toolkit {toolkit}", f"the CUDA toolkit {toolkit} needs driver {lowest} or newer; this host has or "
+            yield Hit(f"CUDA toolkit {toolkit}", f"the CUDA toolkit {toolkit} needs driver {lowest} or newer; this "
+                                                 "host has or "
                                                  f"gets {judged.version or 'R' + judged.branch}")

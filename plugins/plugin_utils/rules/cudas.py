@@ -60,7 +60,8 @@ def compat(context: Context, candidate: Candidate, cuda: tuple[int, ...]) -> str
 
 def all_data_center(context: Context) -> bool:
     """Say whether every GPU is of the data-center line: forward compatibility is for these alone."""
-    return context.has_gpus and all(card.product is not None and card.product.datacenter for card in each(context.cards))
+    cards = list(each(context.cards))
+    return bool(cards) and all(card.product is not None and card.product.datacenter for card in cards)
 
 
 def reaches_beyond_gpus(context: Context, cuda: tuple[int, ...]) -> list[Card]:

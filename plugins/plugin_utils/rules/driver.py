@@ -26,13 +26,15 @@ def unknown_branch(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires for a branch without a row."""
     if context.matrix.branch(candidate.branch) is None:
         known = [row.name for row in context.matrix.branches() if row.type in ("production", "lts")]
-        yield Hit(f"R{candidate.branch}", f"there is no driver branch {candidate.branch} in the matrix; production and LTS "
+        yield Hit(f"R{candidate.branch}", f"there is no driver branch {candidate.branch} in the matrix; production "
+                                          "and LTS "
                                           f"branches are {', '.join(sorted(known))}")
 
 
 @candidate_rule(
     "DRV002", "error", "A new-feature branch that has ended",
-    why="New-feature branches get neither security nor kernel fixes once the next one is out: the next kernel breaks them.",
+    why="New-feature branches get neither security nor kernel fixes once the next one is out: the next kernel breaks "
+        "them.",
     remedy="take a production or LTS branch, or leave gpu_driver_branch: auto",
     sources=[_LIFE],
 )
@@ -40,7 +42,8 @@ def ended_feature_branch(context: Context, candidate: Candidate) -> Iterator[Hit
     """Fires for a new-feature branch past its end."""
     row = context.matrix.branch(candidate.branch)
     if row is not None and row.type == "new_feature" and not row.supported_on(context.now):
-        yield Hit(f"R{candidate.branch}", f"R{candidate.branch} is a new-feature branch that ended {_day(row)}: nobody fixes "
+        yield Hit(f"R{candidate.branch}", f"R{candidate.branch} is a new-feature branch that ended {_day(row)}: "
+                                          "nobody fixes "
                                           f"it for new kernels any more ({candidate.version or 'no version given'})",
                   sources=row.source)
 
@@ -56,8 +59,9 @@ def ended_branch(context: Context, candidate: Candidate) -> Iterator[Hit]:
     row = context.matrix.branch(candidate.branch)
     if row is None or row.type == "new_feature" or row.supported_on(context.now):
         return
-    if candidate.source == "distro" and context.wishes.driver_source != "nvidia" and _newest_of_source(context, candidate):
-        yield Hit(f"R{candidate.branch}", f"NVIDIA ended R{candidate.branch} {_day(row)}; {context.host.os.name} goes on "
+    if _is_all_there_is(context, candidate):
+        yield Hit(f"R{candidate.branch}", f"NVIDIA ended R{candidate.branch} {_day(row)}; {context.host.os.name} goes "
+                                          "on "
                                           "shipping it and has nothing newer",
                   "gpu_driver_source: nvidia offers maintained branches", severity="info")
     else:
@@ -67,18 +71,20 @@ def ended_branch(context: Context, candidate: Candidate) -> Iterator[Hit]:
 
 @candidate_rule(
     "DRV004", "warning", "A version below the security floor of its branch",
-    why="NVIDIA's bulletins name the first fixed version of each branch; older ones let a user of the GPU take the host.",
+    why="NVIDIA's bulletins name the first fixed version of each branch; older ones let a user of the GPU take the "
+        "host.",
     remedy="move to the floor or above: upgrade.yml, or gpu_driver_version",
     sources=[_SECURITY],
 )
 def below_floor(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when the version is older than the security floor of its branch."""
     row = context.matrix.branch(candidate.branch)
-    floor = versions.try_parse(row.security_floor) if row is not None and row.security_floor else None
-    if floor is None or candidate.parsed is None or candidate.parsed >= floor:
+    if row is None or not row.security_floor or candidate.parsed is None:
+        return
+    if candidate.parsed >= versions.parse(row.security_floor):
         return
     text = f"{candidate.version} is below the security floor {row.security_floor} of R{candidate.branch}"
-    if candidate.source == "distro" and context.wishes.driver_source != "nvidia" and _newest_of_source(context, candidate):
+    if _is_all_there_is(context, candidate):
         yield Hit(candidate.label, f"{text}; {context.host.os.name} offers nothing newer",
                   "gpu_driver_source: nvidia offers a fixed version", severity="info", sources=row.source)
     else:
@@ -94,8 +100,9 @@ def below_floor(context: Context, candidate: Candidate) -> Iterator[Hit]:
 def known_bad(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires for a version that the matrix warns of."""
     row = context.matrix.version(candidate.version) if candidate.version else None
-    for reason in row.known_bad if row is not None else ():
-        yield Hit(candidate.label, f"{candidate.version} is known to be bad: {reason}", sources=row.source)
+    if row is not None:
+        for reason in row.known_bad:
+            yield Hit(candidate.label, f"{candidate.version} is known to be bad: {reason}", sources=row.source)
 
 
 @candidate_rule(
@@ -148,7 +155,8 @@ def no_fabric_manager(context: Context, candidate: Candidate) -> Iterator[Hit]:
                       f"remove the pin from {pins[0].file}")
         else:
             yield Hit(name, f"the NVSwitches need a fabric manager of exactly {candidate.version}, and {name} {has[3:]}"
-                      if offers else f"the NVSwitches need a fabric manager {candidate.version}, and {name} is not on offer")
+                      if offers else f"the NVSwitches need a fabric manager {candidate.version}, and {name} is not on "
+                                     "offer")
 
 
 def _pin_hits(pattern: str, name: str) -> bool:
@@ -182,7 +190,8 @@ def library_mismatch(context: Context) -> Iterator[Hit]:
     driver = context.host.driver
     if isinstance(driver.loaded, str) and isinstance(driver.library, str) and driver.loaded != driver.library:
         if context.borrowed_kernel:
-            yield Hit(context.name, f"this container uses the module {driver.loaded} of its host, and its own library is "
+            yield Hit(context.name, f"this container uses the module {driver.loaded} of its host, and its own library "
+                                    "is "
                                     f"{driver.library}: both must be the same",
                       f"install the library {driver.loaded} in the container, or {driver.library} on its host")
         else:
@@ -199,12 +208,13 @@ def library_mismatch(context: Context) -> Iterator[Hit]:
 def runfile(context: Context) -> Iterator[Hit]:
     """Fires when the driver was put there by a runfile."""
     origin = context.host.driver.origin
-    if origin == "runfile" and context.has_gpus and context.wishes.driver_owner == "host" and not context.borrowed_kernel:
+    if origin == "runfile" and context.wants_driver:
         version = context.installed.version if context.installed is not None else "the driver"
         beside = sorted({str(versions.upstream(package)) for name, package in _driver_packages(context)
                          if versions.upstream(package) != version})
         also = f", and driver packages of {', '.join(beside)} lie beside it" if beside else ""
-        yield Hit(f"driver {version}", f"{version} was installed from a runfile{also}: no package manager knows its files")
+        yield Hit(f"driver {version}", f"{version} was installed from a runfile{also}: no package manager knows its "
+                                       "files")
 
 
 def _driver_packages(context: Context) -> Iterator[tuple[str, str]]:
@@ -225,7 +235,8 @@ def left_branch(context: Context) -> Iterator[Hit]:
     """Fires when auto leaves the installed branch."""
     if context.left is not None and context.candidate is not None:
         old = context.left.candidate
-        yield Hit(f"R{old.branch}", f"the installed {old.version or 'R' + old.branch} cannot stay: {context.left.summary}",
+        yield Hit(f"R{old.branch}", f"the installed {old.version or 'R' + old.branch} cannot stay: "
+                                    f"{context.left.summary}",
                   f"the plan moves the host to {context.candidate.version or 'R' + context.candidate.branch}; "
                   "set gpu_driver_branch to decide otherwise")
 
@@ -253,6 +264,13 @@ def _last(card: object) -> str | None:
     from .gpu import last_branch
 
     return last_branch(card)  # type: ignore[arg-type]
+
+
+def _is_all_there_is(context: Context, candidate: Candidate) -> bool:
+    """Say whether the driver is the best that the wanted source, the distribution's own archive, has."""
+    if candidate.source != "distro" or context.wishes.driver_source == "nvidia":
+        return False
+    return _newest_of_source(context, candidate)
 
 
 def _newest_of_source(context: Context, candidate: Candidate) -> bool:

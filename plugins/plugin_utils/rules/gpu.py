@@ -44,7 +44,8 @@ def flavour_rule(card: Card) -> str | None:
 
 @plan_rule(
     "GPU001", "warning", "A GPU that the matrix does not know",
-    why="A PCI id without a row may need another branch or another module flavour than the rest; a guess here is an outage.",
+    why="A PCI id without a row may need another branch or another module flavour than the rest; a guess here is an "
+        "outage.",
     remedy="add a row for it with gpu_matrix_overlay, or set gpu_driver_branch and gpu_driver_flavour yourself",
     sources=["https://pci-ids.ucw.cz/read/PC/10de"],
 )
@@ -125,7 +126,8 @@ def dropped(context: Context, candidate: Candidate) -> Iterator[Hit]:
 
 @candidate_rule(
     "GPU006", "error", "The module flavour does not run the GPU",
-    why="Open modules need the GPU's own processor (Turing and later); Grace Hopper and Blackwell run with nothing else.",
+    why="Open modules need the GPU's own processor (Turing and later); Grace Hopper and Blackwell run with nothing "
+        "else.",
     remedy="leave gpu_driver_flavour: auto",
     sources=[_OPEN],
 )
@@ -134,7 +136,8 @@ def wrong_flavour(context: Context, candidate: Candidate) -> Iterator[Hit]:
     for card in _once(context):
         rule = flavour_rule(card)
         if rule == "proprietary_only" and candidate.flavour == "open":
-            yield Hit(card.label, f"open modules do not run {title(card)} ({card.label}): it needs the proprietary ones",
+            yield Hit(card.label, f"open modules do not run {title(card)} ({card.label}): it needs the proprietary "
+                                  "ones",
                       "set gpu_driver_flavour: proprietary or leave it auto")
         if rule == "open_only" and candidate.flavour == "proprietary":
             yield Hit(card.label, f"proprietary modules do not run {title(card)} ({card.label}): only open ones do",
@@ -153,9 +156,10 @@ def no_common_driver(context: Context) -> Iterator[Hit]:
     open_only = [card for card in cards if flavour_rule(card) == "open_only"]
     closed_only = [card for card in cards if flavour_rule(card) == "proprietary_only"]
     if open_only and closed_only:
-        yield Hit(context.name, f"{labels(open_only)} runs with open modules only, {labels(closed_only)} with proprietary "
+        yield Hit(context.name, f"{labels(open_only)} runs with open modules only, {labels(closed_only)} with "
+                                "proprietary "
                                 "ones only: no one driver serves both")
-    lasts = [(card, _number(last)) for card in cards if (last := last_branch(card)) is not None]
+    lasts = [(card, _number(name)) for card in cards if (name := last_branch(card)) is not None]
     firsts = [(card, versions.try_parse(str(card.product.first_driver)) or ()) for card in cards
               if card.product is not None and card.product.first_driver]
     for card, last in lasts:
@@ -168,7 +172,8 @@ def no_common_driver(context: Context) -> Iterator[Hit]:
 @plan_rule(
     "GPU008", "warning", "The driver shows fewer GPUs than the bus has",
     why="A GPU that the loaded module cannot run is left out without an error; the query tool still reports success.",
-    remedy="compare the module flavour and branch with each GPU; then look for a failed or fallen-off card in the kernel log",
+    remedy="compare the module flavour and branch with each GPU; then look for a failed or fallen-off card in the "
+           "kernel log",
     sources=["https://github.com/NVIDIA/open-gpu-kernel-modules/issues/696"],
 )
 def fewer_gpus(context: Context) -> Iterator[Hit]:
@@ -179,7 +184,8 @@ def fewer_gpus(context: Context) -> Iterator[Hit]:
         if shown < len(bound):
             missing = [card for card in bound if card.gpu.driver != "nvidia"]
             yield Hit(labels(missing) or context.name,
-                      f"nvidia-smi shows {int(shown)} of {len(bound)} GPUs; without a driver: {labels(missing) or 'unknown'}")
+                      f"nvidia-smi shows {int(shown)} of {len(bound)} GPUs; without a driver: "
+                      f"{labels(missing) or 'unknown'}")
 
 
 def _once(context: Context) -> Iterator[Card]:

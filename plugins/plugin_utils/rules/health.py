@@ -25,9 +25,10 @@ def narrow_link(context: Context) -> Iterator[Hit]:
     """Fires when a link is narrower than card and slot allow."""
     for card in each(context.cards):
         gpu = card.gpu
-        if isinstance(gpu.width, (int, float)) and isinstance(gpu.width_max, (int, float)) and 0 < gpu.width < gpu.width_max:
-            yield Hit(gpu.address, f"the PCIe link of {gpu.address} ({card.label}) runs at x{int(gpu.width)} of "
-                                   f"x{int(gpu.width_max)}")
+        width, most = gpu.width, gpu.width_max
+        if isinstance(width, (int, float)) and isinstance(most, (int, float)) and 0 < width < most:
+            yield Hit(gpu.address, f"the PCIe link of {gpu.address} ({card.label}) runs at x{int(width)} of "
+                                   f"x{int(most)}")
 
 
 @plan_rule(
@@ -59,7 +60,8 @@ def no_numa(context: Context) -> Iterator[Hit]:
     told = [card for card in cards if isinstance(card.gpu.numa_node, (int, float)) and card.gpu.numa_node >= 0]
     if told:
         for card in without:
-            yield Hit(card.gpu.address, f"{card.gpu.address} ({card.label}) tells no NUMA node, {len(told)} other GPUs do")
+            yield Hit(card.gpu.address, f"{card.gpu.address} ({card.label}) tells no NUMA node, {len(told)} other "
+                                        "GPUs do")
 
 
 @plan_rule(
@@ -72,7 +74,8 @@ def hung_tasks(context: Context) -> Iterator[Hit]:
     """Fires when processes hang in the driver."""
     tasks = list(each(context.host.driver.hung_tasks))
     if tasks:
-        yield Hit("driver", f"{len(tasks)} processes hang in the driver ({', '.join(tasks[:3])}): a power cycle may be needed")
+        yield Hit("driver", f"{len(tasks)} processes hang in the driver ({', '.join(tasks[:3])}): a power cycle may "
+                            "be needed")
 
 
 @plan_rule(
@@ -89,7 +92,8 @@ def xids(context: Context) -> Iterator[Hit]:
         if isinstance(number, (int, str)) and not isinstance(number, bool):
             found[str(number)[:16]] += 1
     if found:
-        yield Hit("GPU", f"Xid errors in the kernel log: {', '.join(f'{xid} ({count}x)' for xid, count in sorted(found.items()))}")
+        yield Hit("GPU", "Xid errors in the kernel log: "
+                         f"{', '.join(f'{xid} ({count}x)' for xid, count in sorted(found.items()))}")
 
 
 @plan_rule(
@@ -125,7 +129,8 @@ def fabric(context: Context) -> Iterator[Hit]:
     for state, count in sorted(states.items()):
         modules = context.host.modules
         lacks = isinstance(modules, tuple) and "ib_umad" not in modules and _has_nvlink5(context)
-        yield Hit("fabric", f"the fabric of {count} GPUs is {state!r}{'; the module ib_umad is not loaded' if lacks else ''}",
+        yield Hit("fabric", f"the fabric of {count} GPUs is "
+                            f"{state!r}{'; the module ib_umad is not loaded' if lacks else ''}",
                   "load ib_umad and restart the fabric manager" if lacks else None)
 
 

@@ -27,14 +27,16 @@ def does_not_build(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when the matrix knows that this version fails on the kernel that is to be started."""
     fit = kernels.fit(context, candidate, context.boot)
     if fit is not None and fit.answer == "fails":
-        yield Hit(str(context.boot), f"{candidate.version} ({candidate.flavour} modules, R{candidate.branch}) does not build "
+        yield Hit(str(context.boot), f"{candidate.version} ({candidate.flavour} modules, R{candidate.branch}) does "
+                                     "not build "
                                      f"on kernel {context.boot}{kernels.reason(fit)}", sources=kernels.sources(fit))
 
 
 @candidate_rule(
     "KRN002", "warning", "Nobody has tried this driver on this kernel",
     why="The matrix holds what was built or stated; everything else is a guess that only a build on the host settles.",
-    remedy="the module is built in a scratch tree before anything is installed; add a row with gpu_matrix_overlay if it builds",
+    remedy="the module is built in a scratch tree before anything is installed; add a row with gpu_matrix_overlay if "
+           "it builds",
     sources=["docs/design.md, section 7"],
 )
 def untried(context: Context, candidate: Candidate) -> Iterator[Hit]:
@@ -86,7 +88,8 @@ def bad_default(context: Context) -> Iterator[Hit]:
     elif context.wishes.driver_owner != "operator" and not kernels.has_module(kernel) and any(
         kernels.has_module(one) for one in host.kernels
     ):
-        yield Hit(default, f"the next boot starts {default}, for which there is no nvidia module{keep if other else ''}",
+        yield Hit(default, f"the next boot starts {default}, for which there is no nvidia "
+                           f"module{keep if other else ''}",
                   None if other else "the module is built for it before anything else changes")
 
 
@@ -101,7 +104,8 @@ def spare_kernel(context: Context) -> Iterator[Hit]:
     if not context.wants_driver or not context.kernel.allowed:
         return
     for kernel in each(context.host.kernels):
-        if kernel.release not in context.kernel.allowed and kernel.release != context.host.default_boot and kernel.image:
+        spare = kernel.release not in (*context.kernel.allowed, context.host.default_boot)
+        if spare and kernel.image is True:
             yield Hit(kernel.release, f"{kernel.release} is installed and gets no nvidia module{_why(context, kernel)}")
 
 
@@ -138,21 +142,25 @@ def kernel_too_old(context: Context, candidate: Candidate) -> Iterator[Hit]:
     row, release = context.matrix.branch(candidate.branch), KernelRelease.try_parse(context.boot)
     lowest = try_loose(row.min_kernel) if row is not None else None
     if release is not None and lowest is not None and release.version < lowest:
-        yield Hit(release.text, f"R{candidate.branch} needs kernel {row.min_kernel} or newer, and {release.text} is to start")
+        yield Hit(release.text, f"R{candidate.branch} needs kernel {row.min_kernel} or newer, and {release.text} is "
+                                "to start")
 
 
 @candidate_rule(
     "KRN008", "error", "Secure Boot would refuse the module",
-    why="With Secure Boot on, the kernel loads signed modules only; a module built here is signed with a key nobody enrolled.",
-    remedy="enrol the key that DKMS signs with (mokutil --import), or take prebuilt signed modules (gpu_driver_method: precompiled)",
+    why="With Secure Boot on, the kernel loads signed modules only; a module built here is signed with a key nobody "
+        "enrolled.",
+    remedy="enrol the key that DKMS signs with (mokutil --import), or take prebuilt signed modules "
+           "(gpu_driver_method: precompiled)",
     sources=["https://wiki.debian.org/SecureBoot", "https://ubuntu.com/blog/how-to-sign-things-for-secure-boot"],
 )
 def secure_boot(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when Secure Boot is on, the module is built on the host and no key of the owner is enrolled."""
     host = context.host
-    if host.secure_boot is True and candidate.method == "dkms" and host.mok == () and not host.driver.loaded:
-        if context.wants_driver:
-            yield Hit(context.name, "Secure Boot is on and no machine owner key is enrolled: a module built here is not loaded")
+    refused = host.secure_boot is True and candidate.method == "dkms" and host.mok == () and not host.driver.loaded
+    if refused and context.wants_driver:
+        yield Hit(context.name, "Secure Boot is on and no machine owner key is enrolled: a module built here is "
+                  "not loaded")
 
 
 @plan_rule(

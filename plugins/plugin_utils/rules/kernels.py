@@ -15,7 +15,7 @@ _ARCHES = (".x86_64", ".aarch64")
 
 
 def fit(context: Context, candidate: Candidate, release: str | None) -> Any:
-    """Return the matrix' answer for a driver on a kernel; None where nothing has to be built or nothing is known to ask."""
+    """Return the matrix' answer for a driver on a kernel; None where nothing has to be built or asked."""
     if release is None or candidate.version is None or candidate.method == "precompiled" or context.borrowed_kernel:
         return None
     kernel = context.host.kernel(release)

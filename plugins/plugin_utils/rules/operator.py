@@ -21,4 +21,5 @@ def other_owner(context: Context) -> Iterator[Hit]:
     """Fires when somebody else owns the driver of a host with GPUs."""
     owner = context.wishes.driver_owner
     if context.has_gpus and owner != "host":
-        yield Hit(context.name, "the operator brings the driver" if owner == "operator" else "no driver is managed here")
+        yield Hit(context.name, "the operator brings the driver" if owner == "operator" else "no driver is managed "
+                                                                                             "here")

@@ -18,7 +18,8 @@ _CUDA_DIRECTORY = re.compile(r"/compute/cuda/repos/([a-z]+[0-9]+)/")
 
 @candidate_rule(
     "PKG001", "error", "No package source has this driver",
-    why="Every package has to be on offer before anything is changed; a play that dies in the middle leaves half a driver.",
+    why="Every package has to be on offer before anything is changed; a play that dies in the middle leaves half a "
+        "driver.",
     remedy="take a branch or version that the source has, another gpu_driver_source, or add the repository that has it",
     sources=["https://github.com/NVIDIA/ansible-role-nvidia-driver/pull/89",
              "https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/60"],
@@ -35,7 +36,8 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
                                           f"it has {', '.join(known) or 'none'}")
         return
     for name in candidate.missing:
-        offers = [str(upstream) for one in each(context.host.packages.offers(name)) if (upstream := versions.upstream(one))]
+        offered = each(context.host.packages.offers(name))
+        offers = [str(upstream) for one in offered if (upstream := versions.upstream(one))]
         if offers:
             yield Hit(name, f"{name} {candidate.version} is not on offer from {where}; on offer is {', '.join(offers)}")
         else:
@@ -71,9 +73,11 @@ def lying_name(context: Context, candidate: Candidate) -> Iterator[Hit]:
         return
     real = versions.branch_of(candidate.version) if candidate.version else candidate.series.transitional_to
     if real and real != candidate.branch:
-        main = next(iter(candidate.versions), None) or candidate.packages.packages[0].replace("{branch}", candidate.branch)
+        first = candidate.packages.packages[0].replace("{branch}", candidate.branch)
+        main = next(iter(candidate.versions), first)
         yield Hit(main, f"the packages of R{candidate.branch} are empty shells: {main} installs R{real}"
-                        f"{' (' + candidate.version + ')' if candidate.version else ''}", f'set gpu_driver_branch: "{real}"')
+                        f"{' (' + candidate.version + ')' if candidate.version else ''}", 'set gpu_driver_branch: '
+                                                                                          f'"{real}"')
 
 
 @plan_rule(
@@ -113,12 +117,14 @@ def no_space(context: Context) -> Iterator[Hit]:
     for path, needed in (("/var", context.driver.build_mb), ("/usr/src", 400), ("/", 1000), ("/boot", 100)):
         free = context.host.free_mb(path)
         if free is not None and free < needed:
-            yield Hit(path, f"{path} has {int(free)} MB free, and {needed} MB are needed to build and install the driver")
+            yield Hit(path, f"{path} has {int(free)} MB free, and {needed} MB are needed to build and install the "
+                            "driver")
 
 
 @plan_rule(
     "PKG006", "warning", "A package source of another release",
-    why="Its packages are built for other libraries and kernels, and the newest version wins whatever it was built for.",
+    why="Its packages are built for other libraries and kernels, and the newest version wins whatever it was built "
+        "for.",
     remedy="disable the source that is not for this release",
     sources=["https://github.com/NVIDIA/gpu-operator/issues/544"],
 )
@@ -130,7 +136,8 @@ def foreign_repository(context: Context) -> Iterator[Hit]:
     for repository in each(context.host.packages.repositories):
         found = _CUDA_DIRECTORY.search(repository.url)
         if found and repository.enabled and found.group(1) != own:
-            yield Hit(repository.id, f"{repository.id} in {repository.file} is the repository of {found.group(1)}; this host "
+            yield Hit(repository.id, f"{repository.id} in {repository.file} is the repository of {found.group(1)}; "
+                                     "this host "
                                      f"is {context.host.os.name} ({own})", f"remove {repository.file}")
 
 

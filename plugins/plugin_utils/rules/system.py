@@ -25,7 +25,8 @@ def unsupported(context: Context) -> Iterator[Hit]:
         if context.host.os.id is UNKNOWN or context.host.os.version is UNKNOWN:
             yield Hit(context.name, f"which system this host runs is not known: {context.host.why_unknown('os')}")
         else:
-            yield Hit(context.host.os.name, f"{context.host.os.name} on {or_none(context.host.os.arch) or 'this architecture'} "
+            yield Hit(context.host.os.name, f"{context.host.os.name} on "
+                                            f"{or_none(context.host.os.arch) or 'this architecture'} "
                                             "is not among the supported systems")
 
 
@@ -39,7 +40,8 @@ def expired_waiver(context: Context) -> Iterator[Hit]:
     """Fires for a waiver of this host whose date lies behind."""
     for waiver in context.wishes.findings_waived:
         if waiver["until"] < context.now and fnmatch.fnmatchcase(context.name, waiver["host"]):
-            yield Hit(waiver["rule"], f"the waiver for {waiver['rule']} ended on {waiver['until']} ({waiver['reason']})")
+            yield Hit(waiver["rule"], f"the waiver for {waiver['rule']} ended on {waiver['until']} "
+                                      f"({waiver['reason']})")
 
 
 @plan_rule(
@@ -55,7 +57,8 @@ def open_transaction(context: Context) -> Iterator[Hit]:
         here = Reader(opened)
         role = or_none(here.text("role")) or "a role"
         steps = ", ".join(or_none(here.texts("steps")) or ()) or "no step named"
-        yield Hit(role, f"a run of {role} was cut off; open since {or_none(here.text('started')) or 'an unknown time'}: {steps}")
+        yield Hit(role, f"a run of {role} was cut off; open since "
+                        f"{or_none(here.text('started')) or 'an unknown time'}: {steps}")
 
 
 @plan_rule(
@@ -69,8 +72,8 @@ def unread(context: Context) -> Iterator[Hit]:
     if not context.has_gpus or context.changes or context.pending:
         return
     host = context.host
-    read = {"packages.installed": host.packages.installed, "kernel.installed": host.kernels, "driver.loaded": host.driver.loaded,
-            "nvswitches": host.nvswitches, "os.version": host.os.version}
+    read = {"packages.installed": host.packages.installed, "kernel.installed": host.kernels,
+            "driver.loaded": host.driver.loaded, "nvswitches": host.nvswitches, "os.version": host.os.version}
     blind = [path for path, value in read.items() if value is UNKNOWN]
     if blind and not context.borrowed_kernel:
         yield Hit(context.name, f"not known: {', '.join(f'{path} ({host.why_unknown(path)})' for path in blind)}")

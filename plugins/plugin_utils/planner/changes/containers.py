@@ -30,7 +30,8 @@ def _toolkit(context: Context) -> Iterator[Change]:
     for name, version in decision.packages.items():
         there = host.version(name)
         if not isinstance(there, str) or (version is not None and there != version):
-            moves.append(Change(TOOLKIT, "install", name, there if isinstance(there, str) else None, version, "daemon_reload"))
+            before = there if isinstance(there, str) else None
+            moves.append(Change(TOOLKIT, "install", name, before, version, "daemon_reload"))
     if moves:
         for repository in decision.repositories:
             if repository["missing"]:

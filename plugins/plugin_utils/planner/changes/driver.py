@@ -79,12 +79,12 @@ def _packages(context: Context) -> Iterator[Change]:
 
 def _disruption(context: Context) -> Disruption:
     """Say what replacing the driver's files does: under a loaded module of another version it needs a reboot."""
-    driver, wanted = context.host.driver, context.driver.version
-    if isinstance(driver.loaded, str) and driver.loaded != wanted:
-        return "reboot"
-    if isinstance(driver.loaded, str) and _flavour_moves(context):
-        return "reboot"
-    return "daemon_reload"
+    driver = context.host.driver
+    return "reboot" if isinstance(driver.loaded, str) and _loaded_moves(context) else "daemon_reload"
+
+
+def _loaded_moves(context: Context) -> bool:
+    return context.host.driver.loaded != context.driver.version or _flavour_moves(context)
 
 
 def _flavour_moves(context: Context) -> bool:
@@ -115,7 +115,8 @@ def _module_options(context: Context) -> Iterator[Change]:
 
 def _initramfs(context: Context) -> Iterator[Change]:
     for release in context.driver.initramfs:
-        yield Change(ROLE, "initramfs", release, "nouveau in the initramfs", "without nouveau", why="nouveau is blocked")
+        yield Change(ROLE, "initramfs", release, "nouveau in the initramfs", "without nouveau", why="nouveau is "
+                                                                                                    "blocked")
 
 
 def _reload(context: Context) -> Iterator[Change]:
@@ -124,7 +125,7 @@ def _reload(context: Context) -> Iterator[Change]:
     running = context.host.kernel(context.host.running)
     if driver.nouveau_loaded is True and driver.loaded is None:
         yield Change(ROLE, "reboot", "nouveau", "nouveau drives the GPUs", f"nvidia {wanted}", "reboot")
-    elif isinstance(driver.loaded, str) and (driver.loaded != wanted or _flavour_moves(context)) and running is not None:
+    elif isinstance(driver.loaded, str) and running is not None and _loaded_moves(context):
         before = f"{driver.loaded} ({driver.loaded_flavour}) is loaded" if driver.loaded_flavour else driver.loaded
         yield Change(ROLE, "reboot", "nvidia module", before, f"{wanted} ({context.driver.flavour})", "reboot")
 

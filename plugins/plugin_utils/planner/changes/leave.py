@@ -32,7 +32,8 @@ def needs(context: Context, change: Change) -> str | None:
         return "gpu_reboot_allowed"
     if change.disruption == "restart" and not wishes.containerd_restart_allowed and _gpu_containers(context):
         return "gpu_containerd_restart_allowed"
-    if change.disruption in ("daemon_reload", "reboot") and not wishes.daemon_reload_allowed and _gpu_containers(context):
+    reloads = change.disruption in ("daemon_reload", "reboot")
+    if reloads and not wishes.daemon_reload_allowed and _gpu_containers(context):
         return "gpu_daemon_reload_allowed"
     return None
 
