@@ -13,12 +13,14 @@ import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import atomic, grub
+from . import atomic
 from .errors import HostError
+from .facts import grub
 from .packages.base import Runner
 
 SNIPPET_PATH = "/etc/default/grub.d/zz-baremetal-nvidia.cfg"
 _MKCONFIG_TIMEOUT = 300.0
+_ENV_SIZE = 1024    # GRUB writes the block in place, so it never changes its size
 _UNWRITABLE = ("btrfs", "zfs", "squash4", "iso9660", "f2fs", "cpiofs", "newc", "tarfs")
 
 
@@ -31,6 +33,18 @@ def snippet() -> str:
     does not become the default."""
     return ("# Managed by baremetal.nvidia (module boot_default): changes by hand are undone by its next run.\n"
             "GRUB_DEFAULT=saved\nGRUB_SAVEDEFAULT=false\n")
+
+
+def entry_of(menu: grub.Menu, release: str) -> grub.Entry | None:
+    """The ordinary entry that starts ``release`` and will start no other kernel after an update, or None.
+
+    Not the recovery entry, and not Debian's first entry, which stands for the newest kernel, whatever that is.
+    """
+    for entry in menu.all():
+        name = f"{entry.id or ''} {entry.title}".lower()
+        if entry.release == release and "recovery" not in name and "-simple" not in name:
+            return entry
+    return None
 
 
 @dataclass
@@ -85,7 +99,10 @@ class BootDefault:
     def _env(self) -> dict[str, str]:
         try:
             with open(self.env, "rb") as handle:
-                return grub.parse_env(handle.read())
+                raw = handle.read()
+            if len(raw) != _ENV_SIZE:
+                raise ValueError(f"it has {len(raw)} bytes, not {_ENV_SIZE}")
+            return grub.parse_env(raw.decode("utf-8", "replace"))
         except FileNotFoundError:
             return {}
         except ValueError as exc:
@@ -128,13 +145,13 @@ class BootDefault:
         menu, env = self._menu(), self._env()
         path = self._path(SNIPPET_PATH)
         current = atomic.read_text(path)
-        entry = menu.entry_of(release)
+        entry = entry_of(menu, release)
         outcome = Outcome(once=env.get("next_entry") or None)
         outcome.env_writable, outcome.env_reason = self.env_writable()
         if current != snippet():
             outcome.actions.append(f"write {SNIPPET_PATH}")
             outcome.diff.append(_diff(SNIPPET_PATH, current or "", snippet()))
-        if outcome.actions or not menu.saved_mode or entry is None:
+        if outcome.actions or not menu.follows_saved or entry is None:
             outcome.actions.append("regenerate grub.cfg")
         saved = env.get("saved_entry") or ""
         if entry is None or saved != entry.path:
@@ -162,7 +179,7 @@ class BootDefault:
             else:
                 atomic.write(path, former)
             raise
-        entry = self._menu().entry_of(release)
+        entry = entry_of(self._menu(), release)
         if entry is None:
             raise BootError(f"grub.cfg has no entry of its own for kernel {release} after it was regenerated")
         self._save(entry.path)
@@ -174,10 +191,10 @@ class BootDefault:
         try:
             self._call("grub-mkconfig", "-o", new, timeout=_MKCONFIG_TIMEOUT)
             menu = grub.parse_menu(atomic.read_text(new) or "")
-            if not menu.saved_mode:
+            if not menu.follows_saved:
                 raise BootError(f"GRUB_DEFAULT=saved has no effect (the menu says {menu.default!r}): a file that is "
                                 f"read after {SNIPPET_PATH}, or one in /etc/grub.d, sets another. Take that out")
-            if menu.entry_of(release) is None:
+            if entry_of(menu, release) is None:
                 raise BootError(f"the new menu has no entry for kernel {release}: grub.cfg is left as it was")
             os.chmod(new, atomic.mode_of(self.cfg) or 0o600)
             atomic.publish(new, self.cfg)
@@ -199,10 +216,11 @@ class BootDefault:
             atomic.remove(new)
 
     def _read_back(self, release: str, outcome: Outcome) -> None:
-        menu, saved = self._menu(), self._env().get("saved_entry")
-        entry = menu.entry_of(release)
-        outcome.boots, outcome.entry = menu.boots(saved), entry.path if entry else None
-        if entry is None or not menu.saved_mode or saved != entry.path or outcome.boots != release:
+        menu, env = self._menu(), self._env()
+        saved, default = env.get("saved_entry"), grub.default_entry(menu, env)
+        entry = entry_of(menu, release)
+        outcome.boots, outcome.entry = default.release if default else None, entry.path if entry else None
+        if entry is None or not menu.follows_saved or saved != entry.path or outcome.boots != release:
             raise BootError(f"the boot default was set to kernel {release} and reads back as {outcome.boots} "
                             f"(saved_entry {saved!r}, menu default {menu.default!r}): do not reboot this host before "
                             "that is cleared up")

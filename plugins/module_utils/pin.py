@@ -32,8 +32,7 @@ class PinError(HostError):
 @dataclass(frozen=True)
 class Request:
     """What is asked for. ``packages`` and ``deny`` may hold globs, ``patterns`` are regular expressions over the whole
-    name of what is installed; ``lifted`` names stay in the set but are free; ``exclude``: more names for automatic
-    upgrades to leave alone."""
+    name of what is installed; ``lifted`` names stay in the set but are free."""
 
     pin_set: str = "kernel"
     present: bool = True
@@ -42,7 +41,6 @@ class Request:
     patterns: tuple[str, ...] = ()
     manual: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
     why: str = ""
     lock_timeout: float = 300.0
 
@@ -171,8 +169,8 @@ class Pin:
         marked_by_us = set(self.data["manual"].get(request.pin_set, []))
         mark = manual - self.manager.manual(manual) if manual else set()
         files = []
-        patterns, more = (request.patterns, request.exclude) if request.present else ((), ())
-        for file in self.manager.block_files(request.pin_set, [*packages, *deny, *more], sorted(blocked), patterns):
+        patterns = request.patterns if request.present else ()
+        for file in self.manager.block_files(request.pin_set, [*packages, *deny], sorted(blocked), patterns):
             current = atomic.read_text(self._path(file.path))
             file = self._person_file(file, current)
             if current != file.content or (_ours(file) and atomic.mode_of(self._path(file.path)) != file.mode):

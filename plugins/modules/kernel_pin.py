@@ -61,11 +61,6 @@ options:
     type: list
     elements: str
     default: []
-  exclude:
-    description: Names of other sets that automatic upgrades shall leave alone as well.
-    type: list
-    elements: str
-    default: []
   why:
     description: The reason, kept in the state file and reported.
     type: str
@@ -147,7 +142,6 @@ def main() -> None:
             "set": {"type": "str", "default": "kernel"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "packages": names, "patterns": names, "deny": names, "manual": names, "lifted": names,
-            "exclude": names,
             "why": {"type": "str", "default": "the kernel moves only to one with a proved NVIDIA module"},
             "lock_timeout": {"type": "int", "default": 300},
             "lease": {"type": "str"},
@@ -158,7 +152,7 @@ def main() -> None:
     request = Request(
         pin_set=asked["set"], present=asked["state"] == "present", why=asked["why"],
         lock_timeout=asked["lock_timeout"],
-        **{key: tuple(asked[key]) for key in ("packages", "patterns", "deny", "manual", "lifted", "exclude")},
+        **{key: tuple(asked[key]) for key in ("packages", "patterns", "deny", "manual", "lifted")},
     )
     try:
         store = Store()

@@ -189,13 +189,6 @@ def test_sets_do_not_touch_each_other(host: FakeApt) -> None:
     assert host.held == {"nvidia-kernel-dkms", "libnvidia-ml1"}
 
 
-def test_names_of_other_sets_are_left_alone_by_automatic_upgrades_too(host: FakeApt) -> None:
-    pin(host, exclude=("libcuda1", "libstdc++6"))
-    text = (host.root / EXCLUSIONS).read_text()
-    assert '"libcuda1$";' in text and r'"libstdc\+\+6$";' in text
-    assert "libcuda1" not in (host.root / PREFERENCES).read_text()
-
-
 def test_names_no_longer_listed_are_released(host: FakeApt) -> None:
     host.install("extra")
     pin(host, packages=(*KERNEL, "extra"))

@@ -1,0 +1,221 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rebuilds initial ramdisks, one kernel at a time, so that no moment has a kernel without a good one.
+
+Logic of module ``initramfs``: built beside the present image, looked into, synced, then renamed; the former one stays.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import atomic
+from .errors import HostError
+from .facts import initrd
+from .facts.modinfo import stem
+from .packages.base import Runner
+
+OLD_SUFFIX = ".baremetal-nvidia.old"
+_BUILD_TIMEOUT = 900.0
+_READ_TIMEOUT = 120.0
+_HOOKS = "/etc/initramfs/post-update.d"
+_PROGRAMS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_STAYS = "The former one is in place"
+# Losing a driver below one of these can leave a host without its root file system.
+_NEEDED = ("kernel/drivers/ata/", "kernel/drivers/block/", "kernel/drivers/md/", "kernel/drivers/message/",
+           "kernel/drivers/mmc/", "kernel/drivers/nvme/", "kernel/drivers/scsi/", "kernel/drivers/virtio/",
+           "kernel/fs/")
+
+
+class InitrdError(HostError):
+    """An initrd cannot be built, or what was built is not good enough; the former one is in place."""
+
+
+@dataclass
+class Rebuilt:
+    """What became of one kernel's image. ``reason``: why it is (or would be) rebuilt; None when it is good."""
+
+    kernel: str
+    changed: bool = False
+    reason: str | None = None
+    kept: str | None = None
+
+
+@dataclass
+class Outcome:
+    """The whole call; ``skipped_reason`` where there is nothing that could build an image."""
+
+    results: list[Rebuilt] = field(default_factory=list)
+    diff: list[dict[str, str]] = field(default_factory=list)
+    skipped_reason: str | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether any image was (or would be) replaced."""
+        return any(result.changed for result in self.results)
+
+
+class Initramfs:
+    """The images of the tree ``root``, built by initramfs-tools."""
+
+    def __init__(self, run: Runner, root: str = "/") -> None:
+        self.run = run
+        self.root = root
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def image(self, kernel: str) -> str:
+        """Where the boot loader looks for the image of ``kernel``."""
+        return self._path(f"/boot/initrd.img-{kernel}")
+
+    def _modules(self, kernel: str) -> dict[str, str]:
+        """Module name → path below /lib/modules, from modules.dep."""
+        text = atomic.read_text(self._path(f"/lib/modules/{kernel}/modules.dep")) or ""
+        paths = (line.split(":", 1)[0] for line in text.splitlines())
+        return {name: path for path in paths if (name := stem(os.path.basename(path))) is not None}
+
+    def absent(self) -> str | None:
+        """Why no image can be built here, or None. Raises InitrdError for a builder that is not known here."""
+        for name in ("mkinitramfs", "dracut", "mkinitcpio"):
+            if any(os.path.exists(self._path(f"{folder}/{name}")) for folder in _PROGRAMS):
+                if name == "mkinitramfs":
+                    return None
+                raise InitrdError(f"initial ramdisks are built by {name} here, which is not supported yet: only "
+                                  "initramfs-tools is")
+        return "no initial ramdisks here: initramfs-tools is not installed"
+
+    def rebuild(self, kernels: Iterable[str], absent: Iterable[str], force: bool, check: bool) -> Outcome:
+        """See to it that none of the modules ``absent`` is loaded from the image of any of ``kernels``.
+
+        Raises InitrdError, OSError; images that were done before the failing one stay done.
+        """
+        wanted, unwanted = list(dict.fromkeys(kernels)), sorted(set(absent))
+        reason = self.absent()
+        if reason:
+            return Outcome(skipped_reason=reason)
+        for kernel in wanted:
+            if not os.path.exists(self._path(f"/boot/vmlinuz-{kernel}")):
+                images = [name for name in os.listdir(self._path("/boot")) if name.startswith("vmlinuz-")]
+                there = ", ".join(sorted(name[len("vmlinuz-"):] for name in images)) or "none"
+                raise InitrdError(f"kernels has {kernel}, which is not installed; installed: {there}")
+        outcome = Outcome()
+        for kernel in wanted:
+            result = Rebuilt(kernel, reason=self._why(kernel, unwanted, force))
+            outcome.results.append(result)
+            if result.reason is None:
+                continue
+            result.changed = True
+            title = f"/boot/initrd.img-{kernel}"
+            outcome.diff.append({"before_header": title, "after_header": title, "before": f"{result.reason}\n",
+                                 "after": "rebuilt\n"})
+            if not check:
+                result.kept = self._replace(kernel, unwanted)
+        return outcome
+
+    def _why(self, kernel: str, unwanted: list[str], force: bool) -> str | None:
+        path = self.image(kernel)
+        if not os.path.exists(path):
+            return "there is none"
+        if force:
+            return "force was given"
+        try:
+            content = initrd.inspect(path, _READ_TIMEOUT)
+        except ValueError as exc:
+            return f"it cannot be read: {exc}"
+        loaded = [name for name in unwanted if content.loads(name)]
+        return f"it loads {', '.join(loaded)}" if loaded else None
+
+    # one image
+
+    def _replace(self, kernel: str, unwanted: list[str]) -> str | None:
+        """Build, look into it, put it in place. Returns where the former image is kept."""
+        path = self.image(kernel)
+        new = os.path.join(os.path.dirname(path), f"{atomic.TMP_PREFIX}initrd.img-{kernel}")
+        atomic.remove(new)
+        self._room(path)
+        try:
+            result = self.run(["mkinitramfs", "-o", new, kernel], timeout=_BUILD_TIMEOUT)
+            if result.timed_out or result.rc != 0:
+                words = (result.err or result.out).strip()[-500:] or "no message"
+                raise InitrdError(f"building the initrd of {kernel} failed: {words}. {_STAYS}")
+            self._look(kernel, path, new, unwanted)
+            kept = self._keep(path)
+            atomic.publish(new, path)
+        finally:
+            atomic.remove(new)
+        self._hooks(kernel, path)
+        return kept
+
+    def _room(self, path: str) -> None:
+        """Raise InitrdError unless /boot has room for one more image of that size, and a fifth."""
+        need = os.path.getsize(path) * 6 // 5 if os.path.exists(path) else 64 * 1024 * 1024
+        info = os.statvfs(os.path.dirname(path))
+        if info.f_flag & os.ST_RDONLY:
+            raise InitrdError("/boot is mounted read-only: no initrd can be replaced. Mount it writable")
+        if info.f_bavail * info.f_frsize < need:
+            free = info.f_bavail * info.f_frsize // 2**20
+            raise InitrdError(f"/boot has {free} MiB free, the new initrd needs {need // 2**20} MiB: make room first")
+
+    def _look(self, kernel: str, path: str, new: str, unwanted: list[str]) -> None:
+        """The content check. Raises InitrdError, naming what is wrong."""
+        built = f"the initrd that was built for {kernel}"
+        try:
+            content = initrd.inspect(new, _READ_TIMEOUT)
+        except (ValueError, OSError) as exc:
+            raise InitrdError(f"{built} cannot be read: {exc}. {_STAYS}") from exc
+        known = self._modules(kernel)
+        if known and not content.modules:
+            raise InitrdError(f"{built} has no kernel module in it. {_STAYS}")
+        strange = sorted(content.modules - set(known))
+        if known and len(strange) * 2 > len(content.modules):
+            raise InitrdError(f"{built} holds modules of another kernel ({strange[0]}, …). {_STAYS}")
+        loaded = [name for name in unwanted if content.loads(name)]
+        if loaded:
+            raise InitrdError(f"{built} still loads {', '.join(loaded)}: block it in /etc/modprobe.d first. {_STAYS}")
+        lost = self._lost(path, content, known, unwanted)
+        if lost:
+            raise InitrdError(f"{built} lacks {', '.join(lost[:5])}, which the former one had: the host may not find "
+                              f"its root file system. {_STAYS}")
+
+    def _lost(self, path: str, content: initrd.Content, known: dict[str, str], unwanted: list[str]) -> list[str]:
+        """Drivers of disks and file systems that the former image had and the new one has not."""
+        try:
+            former = initrd.inspect(path, _READ_TIMEOUT).modules
+        except (OSError, ValueError):
+            return []    # there was none, or none that could be read
+        gone = former - content.modules - set(unwanted)
+        return sorted(name for name in gone if known.get(name, "").startswith(_NEEDED))
+
+    def _keep(self, path: str) -> str | None:
+        """Keep the former image under a second name, in one step."""
+        if not os.path.exists(path):
+            return None
+        old, tmp = path + OLD_SUFFIX, path + OLD_SUFFIX + ".new"
+        atomic.remove(tmp)
+        try:
+            os.link(path, tmp)
+        except OSError:    # FAT has no hard links
+            shutil.copy2(path, tmp)
+        atomic.publish(tmp, old)
+        return old
+
+    def _hooks(self, kernel: str, path: str) -> None:
+        """What update-initramfs runs for boot loaders that copy the image."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.listdir(self._path(_HOOKS)):
+                argv = ["run-parts", f"--arg={kernel}", f"--arg={path}", self._path(_HOOKS)]
+                result = self.run(argv, timeout=_BUILD_TIMEOUT)
+                if result.rc != 0:
+                    raise InitrdError(f"the initrd of {kernel} is in place, but a boot loader's hook failed: "
+                                      f"{result.err.strip()}")
+
+
+def as_results(outcome: Outcome) -> list[dict[str, Any]]:
+    """The module's return value."""
+    return [vars(result) for result in outcome.results]
