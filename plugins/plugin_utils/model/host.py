@@ -150,6 +150,8 @@ class Host:
     services: Maybe[dict[str, Any]]
     files: Maybe[dict[str, Any]]
     open_transaction: Any
+    ansible_core: Maybe[str]
+    refresh_error: Maybe[str]
     reasons: dict[str, Any]
 
     def kernel(self, release: object) -> Kernel | None:
@@ -203,6 +205,8 @@ def read(facts: object) -> Host:
         services=reader.table("services"),
         files=reader.table("files"),
         open_transaction=or_none(reader.get("state.open")),
+        ansible_core=reader.text("controller.ansible_core"),
+        refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},
     )
 

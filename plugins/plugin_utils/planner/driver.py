@@ -135,9 +135,9 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     if context.packaging is not None and chosen.version is not None:
         row = context.packaging.fabric_package("persistenced", chosen.version, chosen.source)
     known = context.host.services if isinstance(context.host.services, dict) else {}
-    if (row is not None and chosen.series is not None) or PERSISTENCED in known:
+    companions = tuple(chosen.packages.companions) if chosen.packages is not None else ()
+    if chosen.series is not None and (row is not None or "nvidia-persistenced" in companions) or PERSISTENCED in known:
         decision.services[PERSISTENCED] = {"enabled": True, "state": "started"}
-    companions = tuple(getattr(chosen.packages, "companions", ()) or ())
     for name in dict.fromkeys((*companions, *(row.packages[:1] if row is not None else ()))):
         _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))
     if decision.fabricmanager is not None:

@@ -14,11 +14,14 @@ LOCKSTEP = ("fabricmanager",)
 
 
 def needs(context: Context) -> list[str]:
-    """Return the fabric components that the NVSwitches of the host need."""
+    """Return the fabric components that the NVSwitches of the host, or GPUs that tell their fabric, need."""
     found: list[str] = []
     for ident in dict.fromkeys(each(context.host.nvswitches)):
         row = context.matrix.nvswitch(ident)
         found += [name for name in (row.needs if row is not None else ("fabricmanager",)) if name not in found]
+    for card in each(context.cards):
+        row = context.matrix.fabric_of(card.gpu.id) if isinstance(card.gpu.id, str) else None
+        found += [name for name in (row.needs if row is not None else ()) if name not in found]
     return found
 
 

@@ -174,3 +174,17 @@ def unknown_key(context: Context) -> Iterator[Hit]:
         key = repository.get("key")
         if key is not None and not key.get("fingerprint") and repository.get("missing"):
             yield Hit(repository["name"], f"the full fingerprint of the key of {repository['name']} is not confirmed")
+
+
+@plan_rule(
+    "PKG009", "warning", "The package lists could not be refreshed",
+    why="What is planned from old lists may no longer be on offer, and the run would stop in the middle.",
+    remedy="see that the host reaches its package sources (proxy, DNS, certificates), then run again",
+    sources=["https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/60"],
+)
+def not_refreshed(context: Context) -> Iterator[Hit]:
+    """Fires when refreshing failed; an error when something has to be fetched."""
+    error = context.host.refresh_error
+    if isinstance(error, str):
+        yield Hit(context.name, f"the package sources cannot be reached: {error}",
+                  severity="error" if context.needs_space else None)

@@ -9,6 +9,7 @@ import fnmatch
 from collections.abc import Iterator
 
 from ..model.facts import UNKNOWN, Reader, or_none
+from ..model.version import try_loose
 from .context import Context
 from .registry import Hit, plan_rule
 
@@ -77,3 +78,19 @@ def unread(context: Context) -> Iterator[Hit]:
     blind = [path for path, value in read.items() if value is UNKNOWN]
     if blind and not context.borrowed_kernel:
         yield Hit(context.name, f"not known: {', '.join(f'{path} ({host.why_unknown(path)})' for path in blind)}")
+
+
+@plan_rule(
+    "SYS005", "error", "This ansible-core cannot manage the host",
+    why="From ansible-core 2.17 on modules need Python 3.7; the dnf bindings of EL 8 exist for its own Python 3.6 alone.",
+    remedy="run from a controller with ansible-core 2.16, or move the host to EL 9",
+    sources=["https://github.com/ansible/ansible/issues/83357"],
+)
+def core_too_new(context: Context) -> Iterator[Hit]:
+    """Fires for EL 8 under ansible-core 2.17 or newer, where something is to be changed."""
+    core = try_loose(context.host.ansible_core) if isinstance(context.host.ansible_core, str) else None
+    system, version = context.host.os, or_none(context.host.os.version) or ""
+    if core is None or core < (2, 17) or system.family != "redhat" or version.split(".")[0] != "8":
+        return
+    if context.changes or context.pending:
+        yield Hit(system.name, f"ansible-core {context.host.ansible_core} does not manage {system.name}; 2.16 does")

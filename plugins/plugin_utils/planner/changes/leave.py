@@ -17,7 +17,7 @@ def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Cha
     now: list[Change] = []
     waiting: list[Change] = []
     for change in found:
-        variable = needs(context, change)
+        variable = needs(context, change) or _waits_with(waiting, change)
         if variable is None:
             now.append(change)
         else:
@@ -30,12 +30,27 @@ def needs(context: Context, change: Change) -> str | None:
     wishes = context.wishes
     if change.disruption == "reboot" and not wishes.reboot_allowed:
         return "gpu_reboot_allowed"
+    if change.disruption == "reboot" and not wishes.processes_may_stop and _gpu_processes(context):
+        return "gpu_processes_may_stop"
     if change.disruption == "restart" and not wishes.containerd_restart_allowed and _gpu_containers(context):
         return "gpu_containerd_restart_allowed"
     reloads = change.disruption in ("daemon_reload", "reboot")
     if reloads and not wishes.daemon_reload_allowed and _gpu_containers(context):
         return "gpu_daemon_reload_allowed"
     return None
+
+
+def _waits_with(waiting: list[Change], change: Change) -> str | None:
+    """Return the variable of a waiting step that this one builds on: a service waits with its packages."""
+    if change.action not in ("service", "config", "restart"):
+        return None
+    packages = ("install", "upgrade", "fabricmanager")
+    return next((one.needs for one in waiting if one.role == change.role and one.action in packages), None)
+
+
+def _gpu_processes(context: Context) -> bool:
+    processes = context.host.driver.processes
+    return isinstance(processes, (int, float)) and processes > 0
 
 
 def _gpu_containers(context: Context) -> bool:
