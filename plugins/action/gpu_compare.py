@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of baremetal.nvidia.gpu_compare: is the host as its plan says? Documentation: modules/."""
+
 from __future__ import annotations
 
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import edge, freshness
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import compare, describe
 
@@ -37,7 +37,9 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg=str(error))
             return result
         found = compare.differences(plan, facts, level)
-        result.update(changed=False, level=level, differences=found, msg=f"as planned ({level}); {describe.headline(plan)}")
+        result.update(
+            changed=False, level=level, differences=found, msg=f"as planned ({level}); {describe.headline(plan)}"
+        )
         if found:
             result.update(
                 failed=True, msg=f"The host is not as planned ({level}):\n" + "\n".join(f"- {line}" for line in found)

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of baremetal.nvidia.gpu_plan: facts, policy and matrix in, one plan out. Documentation: modules/."""
+
 from __future__ import annotations
 
 import datetime
@@ -13,7 +14,6 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
-
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import (
     edge,
     engine,
@@ -45,7 +45,14 @@ class ActionModule(ActionBase):
     _supports_diff = True
     _VALID_ARGS = frozenset(
         (
-            "facts", "facts_file", "gather", "max_age", "policy", "refresh_error", "stop_on_blocked", "stop_on_pending",
+            "facts",
+            "facts_file",
+            "gather",
+            "max_age",
+            "policy",
+            "refresh_error",
+            "stop_on_blocked",
+            "stop_on_pending",
         )
     )
 
@@ -142,7 +149,9 @@ class ActionModule(ActionBase):
         given, path = self._task.args.get("facts"), self._task.args.get("facts_file")
         if given:
             if not isinstance(given, dict):
-                raise _Refused(f"facts is a {type(given).__name__}; what baremetal.nvidia.gpu_facts returned is needed.")
+                raise _Refused(
+                    f"facts is a {type(given).__name__}; what baremetal.nvidia.gpu_facts returned is needed."
+                )
             return "given", given
         if path:
             try:
@@ -154,7 +163,8 @@ class ActionModule(ActionBase):
             return "kept", kept
         if gather == "never":
             raise _Refused(
-                f"there are no GPU facts of {host}: run baremetal.nvidia.gpu_facts before this task, or set gather: missing "
+                f"there are no GPU facts of {host}: run baremetal.nvidia.gpu_facts before this task, or set gather: "
+                f"missing "
                 f"so that it is run here."
             )
         return "host", None
@@ -188,8 +198,10 @@ class ActionModule(ActionBase):
         refresh_error = self._task.args.get("refresh_error")
         if refresh_error:
             packages = facts.get("packages")
-            whole["packages"] = {**(packages if isinstance(packages, dict) else {}),
-                                 "refresh_error": edge.plain(refresh_error)}
+            whole["packages"] = {
+                **(packages if isinstance(packages, dict) else {}),
+                "refresh_error": edge.plain(refresh_error),
+            }
         return whole
 
     # -- what comes out ----------------------------------------------------------------------------------------------

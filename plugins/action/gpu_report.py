@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of baremetal.nvidia.gpu_report: the plans of all hosts of a play as table, JSON and statistics."""
+
 from __future__ import annotations
 
 import datetime
@@ -15,7 +16,6 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.color import stringc
 from ansible.utils.display import Display
-
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import edge, freshness
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import fleet, table
 
@@ -45,20 +45,25 @@ class ActionModule(ActionBase):
     BYPASS_HOST_LOOP = True
     _requires_connection = False
     _supports_check_mode = True
-    _VALID_ARGS = frozenset(("path", "show", "title", "failed"))
+    _VALID_ARGS = frozenset(("path", "show", "title", "failed", "hosts"))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the summary, also as ansible_stats.gpu_summary (AWX: an artifact of the job)."""
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         arguments = self._task.args
-        plans, unread = self._plans(variables)
-        summary = {"run_id": freshness.RUN_ID, **fleet.summary(plans, unread, edge.plain(arguments.get("failed") or []))}
+        hosts = edge.plain(arguments.get("hosts") or variables.get("ansible_play_hosts_all") or [])
+        plans, unread = self._plans(variables, hosts)
+        failed = edge.plain(arguments.get("failed") or [])
+        summary = {
+            "run_id": freshness.RUN_ID,
+            **fleet.summary(plans, unread, failed),
+        }
         path = edge.plain(arguments.get("path") or "")
         if path:
             path = os.path.abspath(os.path.expanduser(path))
             try:
-                _write(path, fleet.as_json(plans, unread, {"run_id": freshness.RUN_ID, "written": _now()}))
+                _write(path, fleet.as_json(plans, unread, failed, {"run_id": freshness.RUN_ID, "written": _now()}))
             except OSError as error:
                 result.update(failed=True, msg=f"gpu_report: {path} cannot be written: {error.strerror or error}")
                 return result
@@ -75,17 +80,17 @@ class ActionModule(ActionBase):
         return result
 
     @staticmethod
-    def _plans(variables: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-        """Return (plans of this run by host, hosts without one) of all hosts of the play."""
+    def _plans(variables: dict[str, Any], hosts: list[str]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        """Return (plans of this run by host, hosts without one)."""
         hostvars = variables["hostvars"]
         plans: dict[str, dict[str, Any]] = {}
         unread: list[str] = []
-        for host in variables.get("ansible_play_hosts_all", ()):
+        for host in hosts:
             plan = hostvars.raw_get(host).get("ansible_facts", {}).get("gpu_plan")
             if isinstance(plan, dict) and plan.get("run_id") == freshness.RUN_ID:
-                plans[str(host)] = edge.plain(plan)
+                plans[host] = edge.plain(plan)
             else:
-                unread.append(str(host))
+                unread.append(host)
         return plans, unread
 
 

@@ -32,6 +32,11 @@ options:
     description: The line above the table.
     type: str
     default: Plan
+  hosts:
+    description: The hosts to report. Empty means all hosts of the play.
+    type: list
+    elements: str
+    default: []
   failed:
     description: Names of hosts that failed, for the summary.
     type: list

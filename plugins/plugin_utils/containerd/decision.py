@@ -9,23 +9,30 @@ for byte, is ``editor``'s part.
 """
 from __future__ import annotations
 
-import copy
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import toml_text
 from .diff import differences, report
+from .edits import MARKER, FileEdit, new_text, outcome, parsed, put
 from .generation import (
-    CRI_V2, DROP_IN_NAME, HANDLER, MAIN_PATH, RUNTIME_PATH, RUNTIME_V3, Generation, generation, runtime_plugin,
+    CRI_V2,
+    DROP_IN_NAME,
+    HANDLER,
+    MAIN_PATH,
+    RUNTIME_PATH,
+    RUNTIME_V3,
+    Generation,
+    generation,
+    runtime_plugin,
 )
 from .merge import Loaded, Problem, cri, file_version, glob_regex, load, resolve_import, says_something, table_at
-from .owners import Owner, owner as owner_of
+from .owners import Owner
+from .owners import owner as owner_of
 from .toml_text import Path
 from .want import Refusal, Wanted, wanted
 
-MARKER = "# nvidia runtime, written by the Ansible collection baremetal.nvidia"
 _ERRORS = ("invalid_toml", "version_too_high", "drop_in_newer", "missing_import", "plugin_names", "mixed_versions",
            "default_unknown", "overridden", "unexpected_type", "shadowed", "side_effect")
 
@@ -39,17 +46,6 @@ class Note:
     subject: str
     summary: str
     remedy: str
-
-
-@dataclass(frozen=True)
-class FileEdit:
-    """A file to write. ``document``: a new file; else ``sets`` are made in the present one."""
-
-    path: str
-    document: Mapping[str, Any] | None = None
-    sets: tuple[tuple[Path, Any], ...] = ()
-    imports: str | None = None  # an entry to add to `imports`
-    version: int | None = None  # a version line to add
 
 
 @dataclass(frozen=True)
@@ -96,17 +92,17 @@ class Decision:
         }
 
 
-def decide(containers: Mapping[str, Any] | None, *, default_runtime: str | None = None, runtime_path: str = RUNTIME_PATH,
-           version: str | None = None) -> Decision:
+def decide(containers: Mapping[str, Any] | None, *, default_runtime: str | None = None,
+           runtime_path: str = RUNTIME_PATH, version: str | None = None) -> Decision:
     """Decide from ``facts["containers"]``. ``version`` counts where no containerd is installed yet."""
-    containerd = (containers or {}).get("containerd") or {}
-    config = containerd.get("config") or {}
-    main = config.get("path") or MAIN_PATH
-    files: dict[str, str] = {path: text for path, text in (config.get("drop_ins") or {}).items()
-                             if isinstance(text, str)}
+    containerd = table_at(containers, ("containerd",))
+    config = table_at(containerd, ("config",))
+    main = _text(config.get("path")) or MAIN_PATH
+    files: dict[str, str] = {path: text for path, text in table_at(config, ("drop_ins",)).items()
+                             if isinstance(text, str) and isinstance(path, str)}
     if isinstance(config.get("text"), str):
         files[main] = config["text"]
-    return work_out(files, main, containerd.get("version") or version, owner=containerd.get("owner"),
+    return work_out(files, main, _text(containerd.get("version")) or version, owner=_text(containerd.get("owner")),
                     default_runtime=default_runtime, runtime_path=runtime_path)
 
 
@@ -160,14 +156,14 @@ class _Work:
                           refusal.remedy) from refusal
         handler = ("containerd", "runtimes", HANDLER)
         if any(path == handler for path, _value in want.sets):
-            raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title} and has no runtime {HANDLER}; it "
-                          "is left as it is", self.who.way_out(self.runtime_path))
+            raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title} and has no runtime {HANDLER}; "
+                          "it is left as it is", self.who.way_out(self.runtime_path))
         for path, value in want.sets:
             binary = path[-1] == "BinaryName"
             if path[: len(handler)] == handler and not (binary and self.who.name == "operator"):
                 found = _at(cri(loaded), path)
-                self._note("runtime_differs", "warning", f"the runtime {HANDLER} in {self.main}, which {self.who.title} "
-                           f"writes, has {'.'.join(path[3:])} = {found!r} and should have {value!r}"
+                self._note("runtime_differs", "warning", f"the runtime {HANDLER} in {self.main}, which "
+                           f"{self.who.title} writes, has {'.'.join(path[3:])} = {found!r} and should have {value!r}"
                            + (", the one of the installed toolkit" if binary else f", as {want.copied_from} has"),
                            self.who.way_out(self.runtime_path))
         return self._made("none", want=want)
@@ -178,10 +174,10 @@ class _Work:
         loaded = self._load(gen)
         stale = self._stale(loaded, gen)
         if stale:
+            loaded = self._without(loaded, gen)
             self._note(stale.kind, "warning", f"{stale.text}; it is written anew in the version of {self.main}",
-                       "keep the tool that wrote it (the operator's toolkit: RUNTIME_CONFIG_SOURCE=file) from doing so again")
-            rest = {path: text for path, text in self.files.items() if path != self.drop_in}
-            loaded = load(rest, self.main, gen, {self.drop_in: {"version": self._file_version(loaded, gen)}})
+                       "keep the tool that wrote it (the operator's toolkit: RUNTIME_CONFIG_SOURCE=file) from doing so "
+                       "again")
         self._check(loaded, gen)
         version = self._file_version(loaded, gen)
         self.config_version = version
@@ -212,6 +208,17 @@ class _Work:
             return problem
         return None
 
+    def _without(self, loaded: Loaded, gen: Generation) -> Loaded:
+        """What is in force once the stale drop-in says nothing. Refuses if more than the main file would come alive."""
+        rest = {path: text for path, text in self.files.items() if path != self.drop_in}
+        mended = load(rest, self.main, gen, {self.drop_in: {"version": self._file_version(loaded, gen)}})
+        alone = load({path: rest[path] for path in rest if path == self.main}, self.main, gen)
+        problem = loaded.fatal[0]
+        if any(path[0] not in ("version", "imports") for path, _, _ in differences(alone.effective, mended.effective)):
+            raise Refusal(problem.kind, problem.text, _REMEDIES.get(problem.kind, "").format(
+                main=self.main, version=gen.new_version, path=problem.path))
+        return mended
+
     def _check(self, loaded: Loaded, gen: Generation) -> None:
         """Refuse what cannot be changed without guessing."""
         for problem in (*loaded.fatal, *loaded.problems):
@@ -221,20 +228,21 @@ class _Work:
         plugins = document.get("plugins") if isinstance(document.get("plugins"), dict) else {}
         if file_version(document) < 2 and says_something(document):
             if any("." in name for name in plugins or {}):
-                raise Refusal("long_names_without_version", f"{self.main} has no version line, so containerd reads it as "
-                              "version 1 and ignores its tables with full plugin ids",
+                raise Refusal("long_names_without_version", f"{self.main} has no version line, so containerd reads it "
+                              "as version 1 and ignores its tables with full plugin ids",
                               f"put `version = 2` at the top of {self.main}")
             if gen.deep_merge:
                 reason = ("ignores its CRI part" if not gen.migrates_each else "converts it at each start")
-                raise Refusal("no_version", f"{self.main} has no version line or version 1: containerd {gen.name} {reason}",
+                raise Refusal("no_version",
+                              f"{self.main} has no version line or version 1: containerd {gen.name} {reason}",
                               f"write it as version {gen.new_version} (`containerd config migrate` shows how)")
             self._note("no_version", "warning", f"{self.main} has no version line and is read as version 1, which "
                        "containerd 2 does not do any more", "write it as version 2, with full plugin ids")
         if gen.deep_merge and file_version(document) == 2:
             for path in loaded.order:
                 if RUNTIME_V3 in table_at(loaded.documents[path], ("plugins",)):
-                    raise Refusal("shadowed", f"{path} has version 2 and a table {RUNTIME_V3} of version 3, which hides "
-                                  f"what {CRI_V2} says", f"bring its settings under {CRI_V2}")
+                    raise Refusal("shadowed", f"{path} has version 2 and a table {RUNTIME_V3} of version 3, which "
+                                  f"hides what {CRI_V2} says", f"bring its settings under {CRI_V2}")
 
     def _file_version(self, loaded: Loaded, gen: Generation) -> int:
         document = loaded.documents.get(self.main, {})
@@ -250,6 +258,8 @@ class _Work:
                 root = self._root_edit(loaded, version)
             else:
                 self.drop_in = self._their_folder(patterns)
+        elif self.main in self.files and not file_version(loaded.documents.get(self.main, {})) and not self.who.drop_in:
+            root = FileEdit(self.main, version=version)  # says nothing yet: its version decides what the drop-in means
         if self.drop_in in loaded.order and not stale:
             edits.append(FileEdit(self.drop_in, sets=sets))
         else:
@@ -257,7 +267,7 @@ class _Work:
             for path, value in sets:
                 put(document, path, value)
             edits.append(FileEdit(self.drop_in, document=document))
-            if self.drop_in in self.files and _parsed(self.files[self.drop_in]) == document:
+            if self.drop_in in self.files and parsed(self.files[self.drop_in]) == document:
                 edits.pop()  # it lies there as it should and is only not imported
         return tuple(edits if root is None else [*edits, root])
 
@@ -289,20 +299,20 @@ class _Work:
             candidate = posixpath.join(posixpath.dirname(pattern), DROP_IN_NAME)
             if "*" in pattern and "*" not in candidate and matches(candidate):
                 return candidate
-        raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title} and imports no folder: an edit would be "
-                      "lost at its next run", self.who.way_out(self.runtime_path))
+        raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title} and imports no folder: an edit "
+                      "would be lost at its next run", self.who.way_out(self.runtime_path))
 
     def _in_place(self, loaded: Loaded, base: Path, sets: tuple[tuple[Path, Any], ...],
                   version: int) -> tuple[FileEdit, ...]:
         holders = [path for path in loaded.order if base[1] in table_at(loaded.documents[path], ("plugins",))]
         target = holders[-1] if holders else self.main
         if self.who.name != "host":
-            raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title}; an edit would be lost at its next "
-                          "run, and on this containerd a drop-in would replace the whole CRI table",
+            raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title}; an edit would be lost at its "
+                          "next run, and on this containerd a drop-in would replace the whole CRI table",
                           self.who.way_out(self.runtime_path))
         if target not in (self.main, self.drop_in):
-            raise Refusal("cri_redefined", f"{target} has the CRI plugin's table, and containerd {self.version} takes it "
-                          f"instead of the one in {self.main}",
+            raise Refusal("cri_redefined", f"{target} has the CRI plugin's table, and containerd {self.version} takes "
+                          f"it instead of the one in {self.main}",
                           f"bring the settings of {base[1]} together in {self.main} and take them out of {target}")
         if self.main not in self.files and target == self.main:
             document: dict[str, Any] = {"version": version}
@@ -313,8 +323,8 @@ class _Work:
         return (FileEdit(target, sets=sets, version=None if said else version),)
 
     def _after(self, edits: tuple[FileEdit, ...], gen: Generation) -> Loaded:
-        parsed = {edit.path: outcome(edit, self.files.get(edit.path)) for edit in edits}
-        return load(self.files, self.main, gen, parsed)
+        made = {edit.path: outcome(edit, self.files.get(edit.path)) for edit in edits}
+        return load(self.files, self.main, gen, made)
 
     def _prove(self, before: Loaded, after: Loaded, gen: Generation, version: int) -> None:
         """The outcome must be in force and nothing else may have moved, or nothing is written."""
@@ -325,8 +335,8 @@ class _Work:
         if left:
             path = (*base, *left[0][0])
             later = [name for name in after.order if _has(after.documents[name], path)]
-            raise Refusal("overridden", f"{later[-1] if later else self.main} decides {'.'.join(left[0][0])} and is read "
-                          f"after {self.drop_in}", "take the setting out there")
+            raise Refusal("overridden", f"{later[-1] if later else self.main} decides {'.'.join(left[0][0])} and is "
+                          f"read after {self.drop_in}", "take the setting out there")
         for path, old, _new in differences(before.effective, after.effective):
             ours = path[:1] in (("version",), ("imports",)) or _our_setting(path, base)
             if not ours:
@@ -345,7 +355,8 @@ class _Work:
     def _orphans(self, after: Loaded) -> None:
         for path in sorted(set(self.files) - set(after.order) - {self.main}):
             if "runtimes" in self.files[path]:
-                self._note("orphan_drop_in", "warning", f"{path} is imported by nothing, so containerd does not read it",
+                self._note("orphan_drop_in", "warning",
+                           f"{path} is imported by nothing, so containerd does not read it",
                            f"remove it; what counts is in {self.main} and the files it imports")
 
     def _note(self, kind: str, severity: str, summary: str, remedy: str) -> None:
@@ -358,7 +369,8 @@ class _Work:
             strategy=strategy, owner=self.who.name, version=self.version, config_version=self.config_version,
             plugin=plugin, path=self.main, drop_in_path=self.drop_in, runtime_path=self.runtime_path, refused=refused,
             default_runtime=want.default_runtime if want else None, copied_from=want.copied_from if want else None,
-            low_level_runtime=want.low_level if want else None, edits=edits, differences=changed, notes=tuple(self.notes))
+            low_level_runtime=want.low_level if want else None, edits=edits, differences=changed,
+            notes=tuple(self.notes))
 
 
 _REMEDIES = {
@@ -367,70 +379,23 @@ _REMEDIES = {
     "version_too_high": "bring {path} to the version of the containerd that is installed",
     "drop_in_newer": "bring {path} to the version of {main}, or remove it",
     "mixed_versions": "give all files the version of {main}",
-    "cri_disabled": "take it out of disabled_plugins (Docker's package ships it so), or set gpu_container_runtime: none",
+    "cri_disabled": "take it out of disabled_plugins (Docker's package ships it so), or set gpu_container_runtime: "
+                    "none",
     "plugin_names": "write the full plugin id, such as io.containerd.grpc.v1.cri",
 }
 
 
-def outcome(edit: FileEdit, text: str | None) -> dict[str, Any]:
-    """What the file says once the edit is made."""
-    if edit.document is not None:
-        return copy.deepcopy(dict(edit.document))
-    document = _parsed(text or "") or {}
-    if edit.version is not None:
-        document["version"] = edit.version
-    for path, value in edit.sets:
-        put(document, path, copy.deepcopy(value))
-    if edit.imports is not None:
-        present = document.get("imports")
-        document["imports"] = [*(present if isinstance(present, list) else []), edit.imports]
-    return document
-
-
-def put(document: dict[str, Any], path: Path, value: Any) -> None:
-    """Set a value in nested tables. Raises Refusal where something that is no table stands in the way."""
-    for name in path[:-1]:
-        document = document.setdefault(name, {})
-        if not isinstance(document, dict):
-            raise Refusal("unexpected_type", f"{name} is no table", "correct the file by hand")
-    document[path[-1]] = value
-
-
-def new_text(document: Mapping[str, Any]) -> str:
-    """The text of a file that was not there before."""
-    lines = [MARKER] + [f"{toml_text.key(name)} = {toml_text.value(item)}" for name, item in document.items()
-                        if not isinstance(item, Mapping)]
-    for name, item in document.items():
-        if isinstance(item, Mapping):
-            lines += _tables((name,), item)
-    return "\n".join(lines) + "\n"
-
-
-def _tables(path: Path, item: Mapping[str, Any]) -> list[str]:
-    """Headers as deep as they can be: a table that holds only tables gets none of its own."""
-    if path[-1] == "runtimes" or (item and all(isinstance(inner, Mapping) for inner in item.values())):
-        return [line for name, inner in item.items() for line in _tables((*path, name), inner)]
-    if len(path) > 1 and path[-2] == "runtimes":
-        return ["", *toml_text.table(path, item)]
-    own = {name: inner for name, inner in item.items() if not isinstance(inner, Mapping)}
-    rest = {name: inner for name, inner in item.items() if isinstance(inner, Mapping)}
-    return ["", *toml_text.table(path, own), *(line for name, inner in rest.items()
-                                               for line in _tables((*path, name), inner))]
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return toml_text.tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return None
+def _text(item: Any) -> str | None:
+    return item if isinstance(item, str) else None
 
 
 def _our_setting(path: Path, base: Path) -> bool:
     if path[: len(base)] != base:
         return False
     inner = path[len(base):]
-    return inner[:1] in (("enable_cdi",), ("cdi_spec_dirs",)) or inner[:2] == ("containerd", "default_runtime_name") or (
-        inner[:2] == ("containerd", "runtimes") and len(inner) > 2 and (inner[2] == "runc" or inner[2].startswith(HANDLER)))
+    if inner[:2] == ("containerd", "runtimes") and len(inner) > 2:
+        return inner[2] == "runc" or inner[2].startswith(HANDLER)
+    return inner[:1] in (("enable_cdi",), ("cdi_spec_dirs",)) or inner[:2] == ("containerd", "default_runtime_name")
 
 
 def _has(document: Any, path: Path) -> bool:

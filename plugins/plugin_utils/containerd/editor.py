@@ -10,13 +10,15 @@ nothing is written.
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import tomllib
+
 from . import toml_text
-from .decision import Decision, FileEdit, new_text, put
+from .decision import Decision
 from .diff import differences
+from .edits import FileEdit, new_text, put
 from .toml_text import Path, Statement
 from .want import Refusal
 
@@ -199,7 +201,8 @@ def _block(text: str, path: Path, content: Mapping[str, Any]) -> str:
     indent = inside or ("\t" if margin.startswith("\t") else "  " if _indents(text) else "")
     lines = toml_text.table(path, content, indent, margin)
     following = text[best:].lstrip("\r\n")
-    gap = [""] if following.lstrip(" \t").startswith("[") and text[best : len(text) - len(following)].count("\n") < 2 else []
+    close = following.lstrip(" \t").startswith("[") and text[best : len(text) - len(following)].count("\n") < 2
+    gap = [""] if close else []
     return _insert(text, best, ["", *lines, *gap])
 
 

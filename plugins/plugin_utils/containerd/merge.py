@@ -11,10 +11,11 @@ from __future__ import annotations
 import copy
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import tomllib
 
 from .generation import CRI_V1, CRI_V2, IMAGES_V3, RUNTIME_V3, Generation, runtime_plugin
 
@@ -280,10 +281,14 @@ def merge(into: dict[str, Any], part: Mapping[str, Any], gen: Generation) -> Non
 
 def _top_level(into: dict[str, Any], name: str, item: Any, gen: Generation) -> None:
     old = into.get(name)
-    if name not in into:
+    if isinstance(item, list) and (isinstance(old, list) or name not in into):
+        joined: list[Any] = list(old or [])
+        for entry in item:
+            if not gen.deep_merge or entry not in joined:
+                joined.append(entry)
+        into[name] = joined
+    elif name not in into:
         into[name] = item
-    elif isinstance(item, list) and isinstance(old, list):
-        into[name] = old + [entry for entry in item if not gen.deep_merge or entry not in old]
     elif isinstance(item, dict) and isinstance(old, dict):
         for key, value in item.items():
             _top_level(old, key, value, gen)
@@ -301,6 +306,8 @@ def _deep(into: dict[str, Any], part: Mapping[str, Any]) -> None:
 
 def migrate(document: dict[str, Any], version: int, target: int) -> dict[str, Any]:
     """A drop-in in the names of a higher version, as containerd brings it up to date in memory."""
+    if "version" in document:
+        document["version"] = target
     plugins = document.get("plugins")
     if not isinstance(plugins, dict):
         return document

@@ -31,8 +31,8 @@ _OWNERS = (
         + ", engine: \"\", root: \"\", options: {BinaryName: '\"@PATH@\"', SystemdCgroup: \"true\"}}], and run its "
         "cluster.yml with the tag container-engine")),
     Owner("operator", "the GPU Operator's toolkit", makes_handler=True, remedy=(
-        "leave it to the operator (toolkit.enabled=true, RUNTIME_CONFIG_SOURCE=file), or set toolkit.enabled=false there "
-        "and let this collection write it")),
+        "leave it to the operator (toolkit.enabled=true, RUNTIME_CONFIG_SOURCE=file), or set toolkit.enabled=false "
+        "there and let this collection write it")),
     Owner("k3s", "k3s", makes_handler=True, remedy=(
         "k3s writes the handler by itself when it finds @PATH@ at its start: install the toolkit and restart k3s; for "
         "other options write /var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl (config.toml.tmpl for a "

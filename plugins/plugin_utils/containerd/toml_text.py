@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import datetime
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import tomllib
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -24,7 +25,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: ``text[start:end]`` without its line break. ``kind``: blank, comment, header, array_header, pair."""
+    """One statement: ``text[start:end]`` without its line break.
+
+    ``kind``: blank, comment, header, array_header, pair.
+    """
 
     kind: str
     start: int

@@ -59,7 +59,8 @@ def wanted(table: Mapping[str, Any], gen: Generation, default_runtime: str | Non
     if default_runtime is not None:
         if default_runtime not in known:
             raise Refusal("default_unknown", f"gpu_containerd_default_runtime is {default_runtime!r}, and there is no "
-                          f"such runtime (there are: {', '.join(sorted(known))})", "set one of these, or leave it empty")
+                          f"such runtime (there are: {', '.join(sorted(known))})",
+                          "set one of these, or leave it empty")
         if containerd.get("default_runtime_name") != default_runtime and (
                 default_runtime != "runc" or containerd.get("default_runtime_name")):
             sets.append((("containerd", "default_runtime_name"), default_runtime))
@@ -102,7 +103,7 @@ def _default(containerd: Mapping[str, Any], gen: Generation) -> tuple[str, Mappi
 def _source(runtimes: Mapping[str, Any], default: str,
             legacy: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
     """The runtime to copy from: the default one, or runc where that is nvidia's own or no runc-like one."""
-    candidates = {"default": legacy} if legacy is not None else {}
+    candidates: dict[str, Any] = {"default": legacy} if legacy is not None else {}
     candidates |= {name: runtimes.get(name) for name in (default, "runc") if not name.startswith(HANDLER)}
     for name, item in candidates.items():
         if isinstance(item, Mapping) and item.get("runtime_type", RUNTIME_TYPE) == RUNTIME_TYPE:

@@ -7,6 +7,7 @@ Since ansible-core 2.19 every value that came through a template or a variable f
 that carries tags (origin, trust). They compare like their base types but pickle, print and serialise differently, so
 nothing behind the edge may meet one.
 """
+
 from __future__ import annotations
 
 import datetime

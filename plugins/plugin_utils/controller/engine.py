@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The planner and the matrix, loaded once in the parent process and inherited by every forked worker."""
+
 from __future__ import annotations
 
 import functools
@@ -40,5 +41,5 @@ def warm() -> None:
     """Load everything now, if possible; what goes wrong is told by the first load() that matters."""
     try:
         load()
-    except Exception:  # the reason is raised again, and reported, where a host needs the engine
+    except Exception:  # noqa: BLE001  the reason is raised again, and reported, where a host needs the engine
         return

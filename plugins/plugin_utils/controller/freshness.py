@@ -6,6 +6,7 @@
 The module is imported in the parent process (the strategy loads the action class there before it forks), so every
 worker of one run sees the same id. A plan that a fact cache kept from an earlier run carries another one.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -39,7 +40,8 @@ def stale_reason(plan: Any, digests: Mapping[str, str], run_id: str = RUN_ID) ->
 def take(facts: Any, now: float) -> tuple[dict[str, Any], str, int | None]:
     """Return (facts as plain data, their digest, their age in seconds or None when they do not say).
 
-    The moment of reading is no part of what the host is: it is left out of the digest. A host's clock may be ahead of the
+    The moment of reading is no part of what the host is: it is left out of the digest. A host's clock may be ahead of
+    the
     controller's; such facts are 0 seconds old.
     """
     read_at = facts.get("read_at") if isinstance(facts, Mapping) else None

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The names of variables that the collection reads: policy, the roles' own options, and the playbooks' switches."""
+
 from __future__ import annotations
 
 import functools
@@ -46,7 +47,8 @@ def role_options() -> frozenset[str]:
     found: set[str] = set()
     for path in sorted((_COLLECTION / "roles").glob("*/meta/options.yml")):
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER) or {}
-        found.update(content.get("options", content))
+        options = content.get("options") or {}
+        found.update(str(name) for name in options)
     return frozenset(found)
 
 

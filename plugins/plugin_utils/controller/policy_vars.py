@@ -5,6 +5,7 @@
 
 A policy variable that is spelt wrong would otherwise be ignored in silence and the default taken.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping

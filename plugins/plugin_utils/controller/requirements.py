@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the controller must bring, checked before the first module runs, and what a module's failure really says."""
+
 from __future__ import annotations
 
 import pathlib
@@ -31,7 +32,8 @@ def core_problem(version: str) -> str | None:
     if found is not None and CORE_MINIMUM <= found < CORE_BELOW:
         return None
     return (
-        f"ansible-core {version} is not supported: baremetal.nvidia needs at least {_dotted(CORE_MINIMUM)} and less than "
+        f"ansible-core {version} is not supported: baremetal.nvidia needs at least {_dotted(CORE_MINIMUM)} and less "
+        f"than "
         f"{_dotted(CORE_BELOW)}. Install one of these (pip install 'ansible-core>={_dotted(CORE_MINIMUM)},"
         f"<{_dotted(CORE_BELOW)}') or take the execution environment of the collection."
     )
@@ -42,9 +44,12 @@ def module_problem(result: Mapping[str, Any], core_version: str) -> str | None:
     text = "\n".join(str(result.get(key) or "") for key in ("msg", "module_stderr", "module_stdout", "exception"))
     if _TOO_OLD.search(text):
         return (
-            f"the host's Python is older than {TARGET_PYTHON}, and ansible-core {core_version} cannot run modules on it. "
-            f"Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for Python 3.6 "
-            f"alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The host can still be "
+            f"the host's Python is older than {TARGET_PYTHON}, and ansible-core {core_version} cannot run modules on "
+            f"it. "
+            f"Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for Python "
+            f"3.6 "
+            f"alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The host can "
+            f"still be "
             f"planned and reported from stored facts (gpu_facts_file)."
         )
     if _NO_PYTHON.search(text):

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts that were stored earlier, read from the controller: one file, or a directory with one file a host."""
+
 from __future__ import annotations
 
 import json
@@ -21,8 +22,10 @@ class StoredFactsError(ValueError):
 def read(path: str, host: str) -> dict[str, Any]:
     """Return the facts of ``host`` stored at ``path``.
 
-    A directory holds HOST.json, HOST.yml or HOST.yaml. A file holds the facts of one host, or a mapping of host names to
-    facts. The facts may stand alone or under gpu_facts or ansible_facts.gpu_facts, as a module or fact cache wrote them.
+    A directory holds HOST.json, HOST.yml or HOST.yaml. A file holds the facts of one host, or a mapping of host names
+    to
+    facts. The facts may stand alone or under gpu_facts or ansible_facts.gpu_facts, as a module or fact cache wrote
+    them.
     """
     place = pathlib.Path(path).expanduser()
     if place.is_dir():
@@ -30,7 +33,8 @@ def read(path: str, host: str) -> dict[str, Any]:
         found = next((item for item in candidates if item.is_file()), None)
         if found is None:
             raise StoredFactsError(
-                f"gpu_facts_file: no facts of {host} in {place} (looked for {', '.join(item.name for item in candidates)}). "
+                f"gpu_facts_file: no facts of {host} in {place} (looked for "
+                f"{', '.join(item.name for item in candidates)}). "
                 f"Store them there, or leave the host out with --limit."
             )
         place = found

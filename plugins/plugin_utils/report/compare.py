@@ -1,7 +1,9 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does the host agree with its plan? Looked at anew, from facts alone, by other means than the planner's own changes."""
+"""Does the host agree with its plan? Looked at anew, from facts alone, by other means than the planner's own
+changes."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,7 +27,8 @@ def level_of(facts: Mapping[str, Any], wanted: str = "auto") -> str:
 def differences(plan: Mapping[str, Any], facts: Mapping[str, Any], level: str = "auto") -> list[str]:
     """Return what keeps the host from being as planned, in sentences; an empty list means that it is.
 
-    ``plan``: made from ``facts``, which were read after the change; its ``previous`` is what was applied. Pending changes
+    ``plan``: made from ``facts``, which were read after the change; its ``previous`` is what was applied. Pending
+    changes
     are no difference. ``level``: one of LEVELS.
     """
     found = [describe.finding_line(item) for item in describe.open_findings(plan, ["error"])]

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Short texts about one plan: who the host is, the verdict in a line, the diff, the findings that block."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -144,7 +145,7 @@ def _gpus(gpus: Any, matrix: Any) -> str | None:
     if not gpus:
         return "none"
     counted = Counter(_gpu_name(_mapping(gpu), matrix) for gpu in gpus)
-    return ", ".join(f"{count} × {name}" for name, count in sorted(counted.items()))
+    return ", ".join(f"{count} x {name}" for name, count in sorted(counted.items()))
 
 
 def _gpu_name(gpu: Mapping[str, Any], matrix: Any) -> str:

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans of many hosts: hosts of the same shape together, counts, and the JSON that other programs read."""
+
 from __future__ import annotations
 
 import json
@@ -28,7 +29,8 @@ class Shape:
 
 
 def shapes(plans: Mapping[str, Mapping[str, Any]]) -> list[Shape]:
-    """Return the hosts folded by what their plans say; blocked ones first, then changing ones, then those that are ok."""
+    """Return the hosts folded by what their plans say; blocked ones first, then changing ones, then those that are
+    ok."""
     groups: dict[str, list[str]] = {}
     for host in sorted(plans, key=natural):
         plan = plans[host]
@@ -54,7 +56,9 @@ def summary(
         "changes": sum(len(plan.get("changes") or ()) for plan in plans.values()),
         "pending": sum(len(plan.get("pending") or ()) for plan in plans.values()),
         "findings": {severity: findings[severity] for severity in describe.SEVERITIES},
-        "needs": sorted({str(item["needs"]) for host in pending for item in plans[host]["pending"] if item.get("needs")}),
+        "needs": sorted(
+            {str(item["needs"]) for host in pending for item in plans[host]["pending"] if item.get("needs")}
+        ),
         "blocked_hosts": blocked[:NAMES],
         "pending_hosts": pending[:NAMES],
         "unread_hosts": lost[:NAMES],
@@ -63,14 +67,17 @@ def summary(
 
 
 def as_json(
-    plans: Mapping[str, Mapping[str, Any]], unread: Iterable[str] = (), extra: Mapping[str, Any] | None = None
+    plans: Mapping[str, Mapping[str, Any]],
+    unread: Iterable[str] = (),
+    failed: Iterable[str] = (),
+    extra: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the whole report as JSON text: summary, hosts with their plans, hosts that could not be read."""
     content = {
         "report": "baremetal.nvidia plan",
         "version": 1,
         **(extra or {}),
-        "summary": summary(plans, unread),
+        "summary": summary(plans, unread, failed),
         "unread": sorted(set(unread), key=natural),
         "hosts": {host: plans[host] for host in sorted(plans, key=natural)},
     }

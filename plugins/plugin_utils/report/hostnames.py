@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many host names as few words: gpu-a01, gpu-a02, gpu-a03 → gpu-a[01-03]."""
+
 from __future__ import annotations
 
 import re

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan as a table a person can read, in 80 columns or more; colours only if the caller brings a painter."""
+
 from __future__ import annotations
 
 import textwrap
@@ -122,7 +123,9 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     height = max(len(lines) for lines in wrapped)
     gap = " " * _GAP
     return [
-        gap.join((lines[index] if index < len(lines) else "").ljust(size) for lines, size in zip(wrapped, widths)).rstrip()
+        gap.join(
+            (lines[index] if index < len(lines) else "").ljust(size) for lines, size in zip(wrapped, widths)
+        ).rstrip()
         for index in range(height)
     ]
 

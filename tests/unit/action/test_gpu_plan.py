@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action gpu_plan: where facts come from, when a plan is used again, what a person is told."""
+
 from __future__ import annotations
 
 import datetime
@@ -59,8 +60,12 @@ class Runner:
     def __call__(self, **args: Any) -> dict[str, Any]:
         task = mock.MagicMock(args=args, async_val=0, check_mode=self.check_mode, environment=None, delegate_to=None)
         action = gpu_plan.ActionModule(
-            task=task, connection=mock.MagicMock(), play_context=mock.MagicMock(check_mode=self.check_mode),
-            loader=DataLoader(), templar=Templar(loader=DataLoader(), variables=self.variables), shared_loader_obj=None,
+            task=task,
+            connection=mock.MagicMock(),
+            play_context=mock.MagicMock(check_mode=self.check_mode),
+            loader=DataLoader(),
+            templar=Templar(loader=DataLoader(), variables=self.variables),
+            shared_loader_obj=None,
         )
         action._execute_module = self._module
         result = action.run(task_vars=self.variables)
@@ -99,7 +104,9 @@ def test_a_plan_from_yesterday_in_the_fact_cache_is_not_used(planner: FakePlanne
     run.variables["ansible_facts"]["gpu_plan"]["run_id"] = "20261129T000000Z-00000000"
     result = run(gather="missing")
     assert not result["reused"]
-    assert (run.remote_calls, len(planner.calls)) == (2, 2), "cached facts may be of yesterday too: the host is read again"
+    assert (run.remote_calls, len(planner.calls)) == (2, 2), (
+        "cached facts may be of yesterday too: the host is read again"
+    )
 
 
 @pytest.mark.parametrize("what", ["policy", "facts", "matrix"])
@@ -199,9 +206,19 @@ def test_an_explicit_policy_wins_and_is_checked(planner: FakePlanner) -> None:
 
 
 def test_check_mode_is_changed_with_a_diff(planner: FakePlanner) -> None:
-    planner.answer.update(verdict="change", changes=[
-        {"role": "gpu_driver", "action": "install", "target": "nvidia-kernel-dkms", "before": None, "after": "535.309.01-1",
-         "disruption": "none"}])
+    planner.answer.update(
+        verdict="change",
+        changes=[
+            {
+                "role": "gpu_driver",
+                "action": "install",
+                "target": "nvidia-kernel-dkms",
+                "before": None,
+                "after": "535.309.01-1",
+                "disruption": "none",
+            }
+        ],
+    )
     run = Runner(on_host=facts(), check_mode=True)
     result = run(gather="missing")
     assert result["changed"]
@@ -212,8 +229,18 @@ def test_check_mode_is_changed_with_a_diff(planner: FakePlanner) -> None:
 
 
 def test_blocked_stops_when_asked_to(planner: FakePlanner) -> None:
-    planner.answer.update(verdict="blocked", findings=[
-        {"rule": "DRV003", "severity": "error", "subject": "V100", "summary": "R595 does not know it", "remedy": "take 580"}])
+    planner.answer.update(
+        verdict="blocked",
+        findings=[
+            {
+                "rule": "DRV003",
+                "severity": "error",
+                "subject": "V100",
+                "summary": "R595 does not know it",
+                "remedy": "take 580",
+            }
+        ],
+    )
     run = Runner(on_host=facts())
     assert not run(gather="missing").get("failed")
     result = run(gather="missing", stop_on_blocked=True)
@@ -221,7 +248,9 @@ def test_blocked_stops_when_asked_to(planner: FakePlanner) -> None:
 
 
 def test_pending_fails_only_where_it_was_asked_for(planner: FakePlanner) -> None:
-    planner.answer.update(pending=[{"role": "gpu_driver", "action": "reboot", "target": "host", "needs": "gpu_reboot_allowed"}])
+    planner.answer.update(
+        pending=[{"role": "gpu_driver", "action": "reboot", "target": "host", "needs": "gpu_reboot_allowed"}]
+    )
     run = Runner(on_host=facts())
     assert not run(gather="missing", stop_on_pending=True).get("failed")
     assert run.variables["ansible_facts"]["gpu_plan"]["group"] == "gpu_pending"
@@ -272,7 +301,9 @@ def test_another_ansible_core_is_refused_before_the_host_is_asked(
     assert result["failed"] and "2.16.3" in result["msg"] and "2.19" in result["msg"] and run.remote_calls == 0
 
 
-@pytest.mark.parametrize("args", [{"gather": "maybe"}, {"facts": "text"}, {"gather": "missing", "stop_on_blocked": "perhaps"}])
+@pytest.mark.parametrize(
+    "args", [{"gather": "maybe"}, {"facts": "text"}, {"gather": "missing", "stop_on_blocked": "perhaps"}]
+)
 def test_bad_arguments_are_named(planner: FakePlanner, args: dict[str, Any]) -> None:
     planner.answer["verdict"] = "blocked"
     result = Runner(on_host=facts())(**args)

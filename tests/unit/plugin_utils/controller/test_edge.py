@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tagged types become exact builtin types, once."""
+
 from __future__ import annotations
 
 import datetime
@@ -23,7 +24,10 @@ def exact(value: Any) -> bool:
     return type(value) in (str, int, float, bool, type(None), datetime.date, datetime.datetime)
 
 
-NESTED = {"a": ["x", 1, 2.5, True, None], "b": {"c": datetime.date(2026, 11, 30), "d": datetime.datetime(2026, 1, 2, 3, 4)}}
+NESTED = {
+    "a": ["x", 1, 2.5, True, None],
+    "b": {"c": datetime.date(2026, 11, 30), "d": datetime.datetime(2026, 1, 2, 3, 4)},
+}
 
 
 @pytest.mark.parametrize("value", ["text", 3, 2.5, datetime.date(2026, 11, 30), NESTED, ["a", {"b": "c"}]])

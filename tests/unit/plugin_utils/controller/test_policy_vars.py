@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Policy variables are collected; misspelt ones are named, other people's are not."""
+
 from __future__ import annotations
 
 import pathlib
@@ -11,32 +12,37 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 
 
-@pytest.mark.parametrize(("written", "meant"), [
-    ("gpu_driver_brnach", "gpu_driver_branch"),
-    ("gpu_driver_brach", "gpu_driver_branch"),
-    ("gpu_driverbranch", "gpu_driver_branch"),
-    ("gpu_branch_driver", "gpu_driver_branch"),
-    ("gpu_Driver_Branch", "gpu_driver_branch"),
-    ("gpu_driver_flavor", "gpu_driver_flavour"),
-    ("gpu_reboots_allowed", "gpu_reboot_allowed"),
-    ("gpu_framework", "gpu_frameworks"),
-    ("gpu_findings_waved", "gpu_findings_waived"),
-    ("gpu_cudas", "gpu_cuda"),
-    ("gpu_serials", "gpu_serial"),
-])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("gpu_driver_brnach", "gpu_driver_branch"),
+        ("gpu_driver_brach", "gpu_driver_branch"),
+        ("gpu_driverbranch", "gpu_driver_branch"),
+        ("gpu_branch_driver", "gpu_driver_branch"),
+        ("gpu_Driver_Branch", "gpu_driver_branch"),
+        ("gpu_driver_flavor", "gpu_driver_flavour"),
+        ("gpu_reboots_allowed", "gpu_reboot_allowed"),
+        ("gpu_framework", "gpu_frameworks"),
+        ("gpu_findings_waved", "gpu_findings_waived"),
+        ("gpu_cudas", "gpu_cuda"),
+        ("gpu_serials", "gpu_serial"),
+    ],
+)
 def test_misspelt_names_have_a_nearest_one(written: str, meant: str) -> None:
     assert policy_vars.nearest(written, names.known()) == meant
     with pytest.raises(policy_vars.UnknownVariable, match=f"{written}.*{meant}"):
         policy_vars.refuse_misspelt({written: "x"}, names.known())
 
 
-@pytest.mark.parametrize("own", ["gpu_rack", "gpu_count", "gpu_nodes", "gpu_cost_centre", "gpu_driver", "driver_branch", "gpu_card"])
+@pytest.mark.parametrize(
+    "own", ["gpu_rack", "gpu_count", "gpu_nodes", "gpu_cost_centre", "gpu_driver", "driver_branch", "gpu_card"]
+)
 def test_other_peoples_variables_pass(own: str) -> None:
     policy_vars.refuse_misspelt({own: "x"}, names.known())
 
 
 def test_known_names_are_no_mistakes_of_each_other() -> None:
-    policy_vars.refuse_misspelt({name: "x" for name in names.known()}, names.known())
+    policy_vars.refuse_misspelt(dict.fromkeys(names.known(), "x"), names.known())
 
 
 def test_only_known_variables_are_evaluated() -> None:

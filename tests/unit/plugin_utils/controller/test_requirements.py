@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the controller must bring, and what a failing first module really says."""
+
 from __future__ import annotations
 
 import re
@@ -26,11 +27,21 @@ def test_bounds_are_those_of_meta_runtime() -> None:
     assert numbers == [requirements.CORE_MINIMUM, requirements.CORE_BELOW]
 
 
-@pytest.mark.parametrize("result", [
-    {"msg": "ansible-core requires a minimum of Python2 version 2.7 or Python3 version 3.8. Current version: 3.6.8"},
-    {"msg": "MODULE FAILURE", "module_stderr": "  from __future__ import annotations\nSyntaxError: future feature annotations is not defined"},
-    {"msg": "MODULE FAILURE", "module_stdout": "SyntaxError: future feature annotations is not defined"},
-])
+@pytest.mark.parametrize(
+    "result",
+    [
+        {
+            "msg": "ansible-core requires a minimum of Python2 version 2.7 or Python3 version 3.8. Current version: "
+            "3.6.8"
+        },
+        {
+            "msg": "MODULE FAILURE",
+            "module_stderr": "  from __future__ import annotations\nSyntaxError: future feature annotations is not "
+            "defined",
+        },
+        {"msg": "MODULE FAILURE", "module_stdout": "SyntaxError: future feature annotations is not defined"},
+    ],
+)
 def test_an_old_python_is_named_with_both_ways_out(result: dict[str, str]) -> None:
     meaning = requirements.module_problem(result, "2.19.14")
     assert meaning is not None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The proof: each way a host can differ from its plan is seen, and a host as planned has none."""
+
 from __future__ import annotations
 
 import copy
@@ -9,14 +10,26 @@ import pytest
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import compare
 
 PLAN: dict[str, Any] = {
-    "verdict": "ok", "changes": [], "pending": [], "findings": [],
-    "decisions": {"driver": {"owner": "host", "version": "535.309.01", "flavour": "proprietary", "kernels": ["6.1.0-57-amd64"]}},
+    "verdict": "ok",
+    "changes": [],
+    "pending": [],
+    "findings": [],
+    "decisions": {
+        "driver": {"owner": "host", "version": "535.309.01", "flavour": "proprietary", "kernels": ["6.1.0-57-amd64"]}
+    },
     "previous": {"driver": {"version": "535.309.01", "predicted": False}},
 }
 FACTS: dict[str, Any] = {
     "gpus": [{"id": "10de:1eb8"}],
-    "kernel": {"installed": [{"release": "6.1.0-57-amd64", "initrd": True, "nvidia": {
-        "version": "535.309.01", "flavour": "proprietary", "vermagic_ok": True}}]},
+    "kernel": {
+        "installed": [
+            {
+                "release": "6.1.0-57-amd64",
+                "initrd": True,
+                "nvidia": {"version": "535.309.01", "flavour": "proprietary", "vermagic_ok": True},
+            }
+        ]
+    },
     "driver": {"smi": {"status": "ok", "gpus": 1}, "loaded": {"version": "535.309.01"}},
 }
 
@@ -36,27 +49,37 @@ def test_a_host_as_planned_has_no_difference() -> None:
     assert compare.level_of(FACTS) == "device"
 
 
-@pytest.mark.parametrize(("path", "value", "says"), [
-    ("kernel.installed.0.nvidia", None, "6.1.0-57-amd64 has no nvidia module"),
-    ("kernel.installed.0.nvidia.version", "535.1", "version is 535.1, planned is 535.309.01"),
-    ("kernel.installed.0.nvidia.flavour", "open", "flavour is open, planned is proprietary"),
-    ("kernel.installed.0.nvidia.vermagic_ok", False, "built for another kernel"),
-    ("kernel.installed.0.initrd", False, "no initrd"),
-    ("kernel.installed.0.release", "6.1.0-50-amd64", "not installed"),
-    ("kernel.installed", None, "unknown"),
-    ("driver.loaded.version", "535.1", "loaded driver is 535.1"),
-    ("driver.smi.gpus", 0, "0 of 1 GPUs answer"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("kernel.installed.0.nvidia", None, "6.1.0-57-amd64 has no nvidia module"),
+        ("kernel.installed.0.nvidia.version", "535.1", "version is 535.1, planned is 535.309.01"),
+        ("kernel.installed.0.nvidia.flavour", "open", "flavour is open, planned is proprietary"),
+        ("kernel.installed.0.nvidia.vermagic_ok", False, "built for another kernel"),
+        ("kernel.installed.0.initrd", False, "no initrd"),
+        ("kernel.installed.0.release", "6.1.0-50-amd64", "not installed"),
+        ("kernel.installed", None, "unknown"),
+        ("driver.loaded.version", "535.1", "loaded driver is 535.1"),
+        ("driver.smi.gpus", 0, "0 of 1 GPUs answer"),
+    ],
+)
 def test_each_difference_in_the_facts_is_seen(path: str, value: Any, says: str) -> None:
     found = compare.differences(PLAN, changed(FACTS, path, value))
     assert len(found) == 1 and says in found[0]
 
 
-@pytest.mark.parametrize(("path", "value", "says"), [
-    ("changes", [{"role": "gpu_kernel", "action": "hold", "target": "linux-image-amd64"}], "still to be done: gpu_kernel hold"),
-    ("findings", [{"rule": "KRN001", "severity": "error", "subject": "s", "summary": "bad"}], "KRN001 s: bad"),
-    ("previous.driver.version", "535.1", "535.1 was applied"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (
+            "changes",
+            [{"role": "gpu_kernel", "action": "hold", "target": "linux-image-amd64"}],
+            "still to be done: gpu_kernel hold",
+        ),
+        ("findings", [{"rule": "KRN001", "severity": "error", "subject": "s", "summary": "bad"}], "KRN001 s: bad"),
+        ("previous.driver.version", "535.1", "535.1 was applied"),
+    ],
+)
 def test_each_difference_in_the_plan_is_seen(path: str, value: Any, says: str) -> None:
     found = compare.differences(changed(PLAN, path, value), FACTS)
     assert len(found) == 1 and says in found[0]
@@ -68,7 +91,9 @@ def test_a_predicted_version_may_come_out_differently() -> None:
 
 
 def test_pending_changes_are_no_difference() -> None:
-    plan = changed(PLAN, "pending", [{"role": "gpu_driver", "action": "upgrade", "target": "x", "needs": "gpu_reboot_allowed"}])
+    plan = changed(
+        PLAN, "pending", [{"role": "gpu_driver", "action": "upgrade", "target": "x", "needs": "gpu_reboot_allowed"}]
+    )
     facts = changed(changed(FACTS, "kernel.installed.0.nvidia.version", "535.1"), "driver.loaded.version", "535.1")
     assert compare.differences(plan, facts) == []
 
@@ -80,11 +105,13 @@ def test_levels() -> None:
     assert compare.differences(PLAN, dark) == [], "no GPU answers: what is installed is proved"
     assert "nvidia-smi does not answer (missing)" in compare.differences(PLAN, dark, "device")[0]
     assert compare.differences(PLAN, changed(FACTS, "driver.smi.gpus", 0), "static") == []
-    with pytest.raises(ValueError, match="gpu_verify_level.*'deep'"):
+    with pytest.raises(ValueError, match=r"gpu_verify_level.*'deep'"):
         compare.level_of(FACTS, "deep")
 
 
-@pytest.mark.parametrize("driver", [None, {}, {"version": None}, {"version": "1", "owner": "operator"}, {"version": "1", "owner": "none"}])
+@pytest.mark.parametrize(
+    "driver", [None, {}, {"version": None}, {"version": "1", "owner": "operator"}, {"version": "1", "owner": "none"}]
+)
 def test_a_host_without_a_driver_of_ours_needs_no_module(driver: Any) -> None:
     plan = changed(changed(PLAN, "decisions.driver", driver), "previous", None)
     assert compare.differences(plan, {"kernel": {"installed": [{"release": "6.1.0-57-amd64", "nvidia": None}]}}) == []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans in words: folded, wrapped, coloured only when asked, and the same as JSON."""
+
 from __future__ import annotations
 
 import json
@@ -13,31 +14,59 @@ def plan(verdict: str = "ok", **more: Any) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "decisions": {"driver": {"version": "535.309.01", "flavour": "proprietary", "owner": "host"}},
-        "changes": [], "pending": [], "findings": [],
-        "subject": {"gpus": "4 × Tesla T4", "os": "debian 12", "kernel": "6.1.0-57-amd64", "driver": "535.309.01 proprietary"},
+        "changes": [],
+        "pending": [],
+        "findings": [],
+        "subject": {
+            "gpus": "4 x Tesla T4",
+            "os": "debian 12",
+            "kernel": "6.1.0-57-amd64",
+            "driver": "535.309.01 proprietary",
+        },
         **more,
     }
 
 
-INSTALL = {"role": "gpu_driver", "action": "install", "target": "nvidia-kernel-dkms", "before": None,
-           "after": "535.309.01-0+deb12u1", "disruption": "none"}
-REBOOT = {"role": "gpu_driver", "action": "reboot", "target": "host", "before": "nouveau", "after": "nvidia",
-          "disruption": "reboot", "needs": "gpu_reboot_allowed"}
-ERROR = {"rule": "DRV003", "severity": "error", "subject": "10de:1db5 (Tesla V100)",
-         "summary": "R595 does not support Volta; R580 is the last branch", "remedy": 'set gpu_driver_branch: "580"'}
+INSTALL = {
+    "role": "gpu_driver",
+    "action": "install",
+    "target": "nvidia-kernel-dkms",
+    "before": None,
+    "after": "535.309.01-0+deb12u1",
+    "disruption": "none",
+}
+REBOOT = {
+    "role": "gpu_driver",
+    "action": "reboot",
+    "target": "host",
+    "before": "nouveau",
+    "after": "nvidia",
+    "disruption": "reboot",
+    "needs": "gpu_reboot_allowed",
+}
+ERROR = {
+    "rule": "DRV003",
+    "severity": "error",
+    "subject": "10de:1db5 (Tesla V100)",
+    "summary": "R595 does not support Volta; R580 is the last branch",
+    "remedy": 'set gpu_driver_branch: "580"',
+}
 LONG = {"rule": "KRN004", "severity": "warning", "subject": "kernel", "summary": "word " * 60, "remedy": "wait " * 40}
 
 
-@pytest.mark.parametrize(("names", "folded"), [
-    (["gpu-a01", "gpu-a02", "gpu-a03"], "gpu-a[01-03]"),
-    (["gpu-2", "gpu-10", "gpu-1"], "gpu-[1-2], gpu-10"),
-    (["a1.dc1", "a2.dc1", "a4.dc1"], "a[1-2,4].dc1"),
-    (["login", "gpu7"], "gpu7, login"),
-    (["x9", "x10"], "x9, x10"),
-    (["solo"], "solo"),
-    (["n01", "n01"], "n01"),
-    (["10.0.0.1"], "10.0.0.1"),
-])
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["gpu-a01", "gpu-a02", "gpu-a03"], "gpu-a[01-03]"),
+        (["gpu-2", "gpu-10", "gpu-1"], "gpu-[1-2], gpu-10"),
+        (["a1.dc1", "a2.dc1", "a4.dc1"], "a[1-2,4].dc1"),
+        (["login", "gpu7"], "gpu7, login"),
+        (["x9", "x10"], "x9, x10"),
+        (["solo"], "solo"),
+        (["n01", "n01"], "n01"),
+        (["10.0.0.1"], "10.0.0.1"),
+    ],
+)
 def test_host_names_fold(names: list[str], folded: str) -> None:
     assert hostnames.fold(names) == folded
 
@@ -63,8 +92,20 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_everything_a_person_needs_is_in_the_table() -> None:
     text = table.render({"g1": plan("change", changes=[INSTALL], pending=[REBOOT], findings=[ERROR])}, ["g9"], 200)
-    for word in ("g1", "4 × Tesla T4", "debian 12", "6.1.0-57-amd64", "535.309.01", "nvidia-kernel-dkms: absent → 535.309.01-0+deb12u1",
-                 "waits for gpu_reboot_allowed: true", "DRV003", 'set gpu_driver_branch: "580"', "g9", "not read", "[reboot]"):
+    for word in (
+        "g1",
+        "4 x Tesla T4",
+        "debian 12",
+        "6.1.0-57-amd64",
+        "535.309.01",
+        "nvidia-kernel-dkms: absent → 535.309.01-0+deb12u1",
+        "waits for gpu_reboot_allowed: true",
+        "DRV003",
+        'set gpu_driver_branch: "580"',
+        "g9",
+        "not read",
+        "[reboot]",
+    ):
         assert word in text, word
 
 
@@ -98,17 +139,19 @@ def test_summary_is_small_and_says_who_needs_someone() -> None:
     said = fleet.summary(plans, ["lost"], ["bad"])
     assert said["verdicts"] == {"blocked": 200, "change": 0, "ok": 1, "unread": 1}
     assert said["hosts"] == 202 and said["findings"]["error"] == 200 and said["needs"] == ["gpu_reboot_allowed"]
-    assert len(said["blocked_hosts"]) == fleet.NAMES and said["pending_hosts"] == ["p"] and said["failed_hosts"] == ["bad"]
+    assert (
+        len(said["blocked_hosts"]) == fleet.NAMES and said["pending_hosts"] == ["p"] and said["failed_hosts"] == ["bad"]
+    )
     assert len(json.dumps(said)) < 2000
 
 
 def test_json_has_every_plan_and_is_the_same_for_the_same_plans() -> None:
     plans = {"g2": plan(), "g1": plan("blocked", findings=[ERROR])}
-    text = fleet.as_json(plans, ["lost"], {"run_id": "r"})
+    text = fleet.as_json(plans, ["lost"], [], {"run_id": "r"})
     content = json.loads(text)
     assert list(content["hosts"]) == ["g1", "g2"] and content["unread"] == ["lost"] and content["run_id"] == "r"
     assert content["hosts"]["g1"]["findings"] == [ERROR]
-    assert fleet.as_json(dict(reversed(plans.items())), ["lost"], {"run_id": "r"}) == text
+    assert fleet.as_json(dict(reversed(plans.items())), ["lost"], [], {"run_id": "r"}) == text
 
 
 def test_headline_and_group() -> None:
@@ -121,15 +164,27 @@ def test_headline_and_group() -> None:
     assert describe.group(plan("change"), check_mode=True) == "gpu_planned"
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (None, "absent"), ("", "absent"), (True, "yes"), (False, "no"), (["a", "b"], "a, b"), ({"a": 1}, "a 1"), ([], "absent"),
-    ("x" * 80, "x" * 59 + "…"), ("two\nlines", "two lines"),
-])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "absent"),
+        ("", "absent"),
+        (True, "yes"),
+        (False, "no"),
+        (["a", "b"], "a, b"),
+        ({"a": 1}, "a 1"),
+        ([], "absent"),
+        ("x" * 80, "x" * 59 + "…"),
+        ("two\nlines", "two lines"),
+    ],
+)
 def test_values_are_short(value: Any, text: str) -> None:
     assert describe.short(value) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (600, "10 min"), (7200, "2 h"), (90000, "25 h"), (864000, "10 d")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5, "5 s"), (600, "10 min"), (7200, "2 h"), (90000, "25 h"), (864000, "10 d")]
+)
 def test_durations(seconds: int, text: str) -> None:
     assert describe.duration(seconds) == text
 
@@ -141,14 +196,31 @@ class Matrix:
 
 def test_subject_from_facts() -> None:
     facts = {
-        "os": {"id": "debian", "version": "12"}, "gpus": [{"id": "10de:1eb8"}, {"id": "10de:1eb8"}, {"id": "10de:ffff"}],
-        "kernel": {"running": "6.1.0-50-amd64", "default_boot": "6.1.0-57-amd64", "installed": [
-            {"release": "6.1.0-50-amd64"}, {"release": "6.1.0-57-amd64", "nvidia": {"version": "535.1", "flavour": "open"}}]},
-        "driver": {"loaded": None}, "containers": {"containerd": {"version": "1.6.20"}},
+        "os": {"id": "debian", "version": "12"},
+        "gpus": [{"id": "10de:1eb8"}, {"id": "10de:1eb8"}, {"id": "10de:ffff"}],
+        "kernel": {
+            "running": "6.1.0-50-amd64",
+            "default_boot": "6.1.0-57-amd64",
+            "installed": [
+                {"release": "6.1.0-50-amd64"},
+                {"release": "6.1.0-57-amd64", "nvidia": {"version": "535.1", "flavour": "open"}},
+            ],
+        },
+        "driver": {"loaded": None},
+        "containers": {"containerd": {"version": "1.6.20"}},
     }
     assert describe.subject(facts, Matrix()) == {
-        "gpus": "1 × 10de:ffff, 2 × Tesla T4", "os": "debian 12", "kernel": "6.1.0-50-amd64, next 6.1.0-57-amd64",
-        "driver": "535.1 open", "containerd": "1.6.20"}
+        "gpus": "1 x 10de:ffff, 2 x Tesla T4",
+        "os": "debian 12",
+        "kernel": "6.1.0-50-amd64, next 6.1.0-57-amd64",
+        "driver": "535.1 open",
+        "containerd": "1.6.20",
+    }
     assert describe.subject({"gpus": []})["gpus"] == "none"
     assert describe.subject({}) == dict.fromkeys(("gpus", "os", "kernel", "driver", "containerd"))
-    assert describe.subject({"gpus": "?", "os": None, "kernel": 5, "driver": [], "containers": {"containerd": None}})["gpus"] is None
+    assert (
+        describe.subject({"gpus": "?", "os": None, "kernel": 5, "driver": [], "containers": {"containerd": None}})[
+            "gpus"
+        ]
+        is None
+    )
