@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does a driver build on a kernel? What is known is weighed from the particular to the general.
 
-1. Somebody compiled exactly this. 2. A breakage was reported for it. 3. The kernel line of the distribution has a verdict.
-4. The distribution's package carries patches up to some kernel. 5. Upstream changes and the release that copes with each.
-6. Ceilings. Rows that decide nothing by themselves (low confidence, unconfirmed) are returned but never tip the scale.
+1. Somebody compiled exactly this. 2. A breakage was reported for it. 3. The kernel line of the distribution has a
+verdict. 4. The distribution's package carries patches up to some kernel. 5. Upstream changes and the release that copes
+with each. 6. Ceilings. Rows that decide nothing by themselves (low confidence, unconfirmed) never tip the scale.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .rows import (
 from .systems import matches
 
 Answer = Literal["builds", "fails", "unknown"]
+_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Kernels:
         prebuilt: tuple[Prebuilt, ...],
     ) -> None:
         self.branches, self.versions = branches, versions
+        self._answers: dict[tuple[str | None, ...], KernelFit] = {}
         self.fixes, self.breakages, self.patched, self.lines, self.prebuilt = fixes, breakages, patched, lines, prebuilt
         self.builds: dict[tuple[str, str], list[KernelBuild]] = {}
         for build in builds:
@@ -136,6 +138,17 @@ class Kernels:
         package_version: str | None = None,
     ) -> KernelFit:
         """Whether the module of a driver version and flavour builds on a kernel release. Never raises."""
+        key = (version, flavour, release, os_id, os_version, source, package_version)
+        found = self._answers.get(key)
+        if found is None:
+            if len(self._answers) > _REMEMBERED:
+                self._answers.clear()
+            found = self._answers[key] = self._fit(*key)
+        return found
+
+    def _fit(
+        self, version: str, flavour: str, release: str, os_id: str, os_version: str, source: str, package_version: str | None
+    ) -> KernelFit:
         parsed = KernelRelease.try_parse(release)
         if parsed is None or try_parse(version) is None:
             return KernelFit("unknown", (), f"{release!r} with {version!r} cannot be read as kernel and driver")
@@ -357,7 +370,7 @@ class Kernels:
                 )
             if state != "has":
                 unknown.append(fix)
-        ceiling = self._ceiling(ask)
+        ceiling = self._ceiling(ask, borrow=not unknown)
         if ceiling is not None and ask.release.series <= ceiling[1]:
             return KernelFit("builds", (ceiling[0],), f"{title} is known to build up to kernel {ceiling[0].highest}")
         rows = (*unknown, *((ceiling[0],) if ceiling else ()))
@@ -368,15 +381,18 @@ class Kernels:
             f"nobody is known to have built {title} on kernel {ask.release.series[0]}.{ask.release.series[1]}{known}",
         )
 
-    def _ceiling(self, ask: _Ask) -> tuple[KernelCeiling, tuple[int, int]] | None:
-        """The highest series that this release, or one it grew from, is known to build on."""
+    def _ceiling(self, ask: _Ask, borrow: bool) -> tuple[KernelCeiling, tuple[int, int]] | None:
+        """The highest series that this release, or one it grew from, is known to build on.
+
+        borrow: also count releases of older branches that came out earlier.
+        """
         have, mine = try_parse(ask.version) or (), self.versions.get(ask.version)
         date = mine.date if mine and mine.date else None
         best: tuple[KernelCeiling, tuple[int, int]] | None = None
         for key, released, row, series in self.ceilings:
             if not row.decides or not _fits(row.flavour, ask.flavour) or key > have:
                 continue
-            if key[:1] != have[:1] and (date is None or released > date):
+            if key[:1] != have[:1] and (not borrow or date is None or released > date):
                 continue  # a later release of an older branch says nothing
             if best is None or series > best[1]:
                 best = (row, series)
