@@ -10,9 +10,10 @@ from __future__ import annotations
 import pathlib
 import posixpath
 import sys
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import _bootstrap  # noqa: F401
@@ -136,43 +137,46 @@ class Case:
                 found.append(f"{path} has version {file_version(document)}, {self.main} has {version}")
         return found
 
-    def _untouched(self, after_files: Files, gen: Generation) -> list[str]:
-        before = load(self.before, self.main, gen)
-        if before.fatal:
-            only = {path: text for path, text in self.before.items() if path == self.main}
-            before = load(only, self.main, gen)
-        after = load(after_files, self.main, gen)
-        version = file_version(after.documents.get(self.main, {})) or 1
-        base = ("plugins", runtime_plugin(version))
+    def _untouched(self, after: Files, gen: Generation) -> list[str]:
         expected = self.expect.get("effective") or {}
-        set_by_case = [tuple(entry["path"]) for entry in expected.get("contains") or []]
-        may_differ = [tuple(path) for path in expected.get("may_differ") or []]
-        found = []
-        for path, old, new in differences(before.effective, after.effective):
-            handler = path[: len(base) + 3] == (*base, "containerd", "runtimes", "nvidia")
-            if old is ABSENT:
-                if not _may_be_new(path, base):
-                    found.append(f"new setting {'.'.join(path)}")
-            elif path[0] == "imports":
-                if not all(entry in (new if new is not ABSENT else []) for entry in old):
-                    found.append("imports lost an entry")
-            elif not handler and path not in set_by_case and not any(path[: len(p)] == p for p in may_differ):
-                found.append(f"{'.'.join(path)} was {old!r} and is {'gone' if new is ABSENT else repr(new)}")
-        other = {CRI_V2: (RUNTIME_V3,), RUNTIME_V3: (CRI_V2,)}.get(base[1], (CRI_V2, RUNTIME_V3))
-        for name in other:
-            if any(path[:4] == ("plugins", name, "containerd", "runtimes")
-                   for path, old, _new in differences(before.effective, after.effective) if old is ABSENT):
-                found.append(f"settings of the other version's plugin {name} appear")
-        return found
+        exempt = [tuple(entry["path"]) for entry in expected.get("contains") or []]
+        return untouched(self.before, after, self.main, gen, exempt,
+                         [tuple(path) for path in expected.get("may_differ") or []])
+
+
+def untouched(before_files: Files, after_files: Files, main: str, gen: Generation,
+              exempt: Iterable[tuple[str, ...]] = (), may_differ: Iterable[tuple[str, ...]] = ()) -> list[str]:
+    """Settings that moved and are not ours: holds in every case, whatever it expects."""
+    before = load(before_files, main, gen)
+    if before.fatal:
+        before = load({path: text for path, text in before_files.items() if path == main}, main, gen)
+    after = load(after_files, main, gen)
+    moved = differences(before.effective, after.effective)
+    base = ("plugins", runtime_plugin(file_version(after.documents.get(main, {})) or 1))
+    found = []
+    for path, old, new in moved:
+        handler = path[: len(base) + 3] == (*base, "containerd", "runtimes", "nvidia")
+        if old is ABSENT:
+            if not _may_be_new(path, base):
+                found.append(f"new setting {'.'.join(path)}")
+        elif path[0] == "imports":
+            if not all(entry in (new if new is not ABSENT else []) for entry in old):
+                found.append("imports lost an entry")
+        elif not handler and path not in exempt and not any(path[: len(p)] == p for p in may_differ):
+            found.append(f"{'.'.join(path)} was {old!r} and is {'gone' if new is ABSENT else repr(new)}")
+    other = {CRI_V2: (RUNTIME_V3,), RUNTIME_V3: (CRI_V2,)}.get(base[1], (CRI_V2, RUNTIME_V3))
+    found += [f"settings of the other version's plugin {path[1]} appear" for path, old, _new in moved
+              if old is ABSENT and path[:1] == ("plugins",) and path[1] in other]
+    return found
 
 
 def _may_be_new(path: tuple[str, ...], base: tuple[str, ...]) -> bool:
     if path[0] in ("version", "imports"):
         return True
     inner = path[len(base):] if path[: len(base)] == base else ()
-    return inner[:1] in (("enable_cdi",), ("cdi_spec_dirs",)) or inner[:2] == ("containerd", "default_runtime_name") or (
-        inner[:2] == ("containerd", "runtimes") and len(inner) > 2
-        and (inner[2] == "runc" or inner[2].startswith("nvidia")))
+    if inner[:2] == ("containerd", "runtimes") and len(inner) > 2:
+        return inner[2] == "runc" or inner[2].startswith("nvidia")
+    return inner[:1] in (("enable_cdi",), ("cdi_spec_dirs",)) or inner[:2] == ("containerd", "default_runtime_name")
 
 
 def _at(document: Any, path: list[str]) -> Any:
