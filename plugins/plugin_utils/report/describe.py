@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 SEVERITIES = ("error", "warning", "info")
 _NOTHING = "nothing to do"
+_DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 
 
 def subject(facts: Mapping[str, Any], matrix: Any = None) -> dict[str, Any]:
@@ -87,10 +89,40 @@ def change_line(change: Mapping[str, Any]) -> str:
     return f"{change.get('role')} {change.get('action')} {change.get('target')}{movement}{tail}"
 
 
+def change_lines(changes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return changes as lines: those of one role, verb and disruption together when there are three or more of them."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for change in changes:
+        key = (change.get("role"), change.get("action"), change.get("disruption"), change.get("needs"))
+        groups.setdefault(key, []).append(change)
+    lines = []
+    for same in groups.values():
+        if len(same) < 3:
+            lines += [pending_line(change) for change in same]
+            continue
+        first = same[0]
+        disruption = first.get("disruption") or "none"
+        tail = "" if disruption == "none" else f" [{disruption}]"
+        targets = ", ".join(_movement(change) for change in same)
+        lines.append(f"{first.get('role')} {first.get('action')} {len(same)}{tail}: {targets}{_leave(first)}")
+    return lines
+
+
+def _movement(change: Mapping[str, Any]) -> str:
+    """Return target and what it becomes, and what it was where that was something."""
+    target, before, after = change.get("target"), short(change.get("before")), short(change.get("after"))
+    if before == after:
+        return str(target)
+    return f"{target} {after}" if before == "absent" else f"{target} {before} → {after}"
+
+
+def _leave(change: Mapping[str, Any]) -> str:
+    return f" — waits for {change['needs']}: true" if change.get("needs") else ""
+
+
 def pending_line(change: Mapping[str, Any]) -> str:
     """Return a pending change as one line, with the variable that allows it."""
-    needs = change.get("needs")
-    return change_line(change) + (f" — waits for {needs}: true" if needs else "")
+    return change_line(change) + _leave(change)
 
 
 def diff(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -123,7 +155,7 @@ def short(value: Any, absent: str = "absent", width: int = 60) -> str:
     elif isinstance(value, (list, tuple)):
         text = ", ".join(short(item) for item in value) or absent
     else:
-        text = " ".join(str(value).split())
+        text = _DIGEST.sub(r"\1…", " ".join(str(value).split()))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

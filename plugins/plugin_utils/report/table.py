@@ -79,7 +79,7 @@ def _driver(plan: Mapping[str, Any]) -> str:
 
 def _verdict(plan: Mapping[str, Any]) -> str:
     parts = [str(plan["verdict"])]
-    if plan.get("changes"):
+    if plan.get("changes") and plan["verdict"] != "blocked":
         parts.append(f"{len(plan['changes'])} to change")
     if plan.get("pending"):
         parts.append(f"{len(plan['pending'])} pending")
@@ -94,10 +94,10 @@ def _details(plan: Mapping[str, Any], width: int, paint: Painter) -> list[str]:
     waived = [item for item in plan.get("findings") or () if item.get("waived")]
     for finding in waived:
         lines += _item("waived", describe.finding_line(finding), width, paint, "info")
-    for change in plan.get("changes") or ():
-        lines += _item("change", describe.change_line(change), width, paint, "change")
-    for change in plan.get("pending") or ():
-        lines += _item("pending", describe.pending_line(change), width, paint, "pending")
+    for line in describe.change_lines(plan.get("changes") or ()):
+        lines += _item("change", line, width, paint, "change")
+    for line in describe.change_lines(plan.get("pending") or ()):
+        lines += _item("pending", line, width, paint, "pending")
     return lines
 
 

@@ -126,6 +126,22 @@ def test_colours_only_from_a_painter() -> None:
     assert "<blocked>g1" in painted and "<error>error" in painted and "<head>HOST" in painted
 
 
+def test_many_changes_of_a_kind_share_a_line() -> None:
+    installs = [{**INSTALL, "target": f"package-{number}", "disruption": "daemon_reload"} for number in range(3)]
+    lines = describe.change_lines([*installs, {**INSTALL, "action": "upgrade", "before": "1", "after": "2"}])
+    assert lines == [
+        "gpu_driver install 3 [daemon_reload]: package-0 535.309.01-0+deb12u1, package-1 535.309.01-0+deb12u1, "
+        "package-2 535.309.01-0+deb12u1",
+        "gpu_driver upgrade nvidia-kernel-dkms: 1 → 2",
+    ]
+    waiting = describe.change_lines([{**REBOOT, "target": name} for name in "abc"])
+    assert waiting == [
+        "gpu_driver reboot 3 [reboot]: a nouveau → nvidia, b nouveau → nvidia, c nouveau → nvidia "
+        "— waits for gpu_reboot_allowed: true"
+    ]
+    assert describe.change_lines(installs[:2]) == [describe.change_line(item) for item in installs[:2]]
+
+
 def test_waived_findings_are_shown_and_not_counted() -> None:
     waived = plan(findings=[{**ERROR, "waived": {"reason": "known", "until": "2027-01-31"}}])
     assert "waived" in table.render({"g1": waived})
@@ -176,6 +192,7 @@ def test_headline_and_group() -> None:
         ([], "absent"),
         ("x" * 80, "x" * 59 + "…"),
         ("two\nlines", "two lines"),
+        ("0123abcd" + "0" * 56, "0123abcd…"),
     ],
 )
 def test_values_are_short(value: Any, text: str) -> None:
