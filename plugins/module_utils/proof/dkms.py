@@ -112,10 +112,11 @@ def build(
     ]
     if jobs:
         env["parallel_jobs"] = str(jobs)
+    # Named in any case: DKMS 3.2 looks for installed headers below --installtree, which is the scratch tree here.
+    argv += ["--kernelsourcedir", str(headers.build)]
     if not headers.installed:
         # NVIDIA's Makefile looks at /lib/modules/RELEASE by itself unless it is told where the headers are.
         env.update(SYSSRC=str(headers.common), SYSOUT=str(headers.build))
-        argv += ["--kernelsourcedir", str(headers.build)]
     begin = time.monotonic()
     result = run(argv, timeout=timeout, env=env, cwd=scratch)
     seconds = time.monotonic() - begin

@@ -63,6 +63,15 @@ def test_nothing_of_the_driver_is_installed_and_no_key_of_the_host_is_used(host:
     assert host.environment["sign_file"] == "/nonexistent"
 
 
+def test_installed_headers_are_named_to_dkms(host: Host) -> None:
+    """DKMS 3.2 would look for them below --installtree."""
+    build = host.headers()
+    host.prover().prove()
+    (call,) = [call for call in host.calls if call[:3] == ["nice", "dkms", "build"]]
+    assert call[call.index("--kernelsourcedir") + 1] == str(build)
+    assert "SYSSRC" not in host.environment
+
+
 def test_headers_that_are_not_installed_are_opened_in_scratch(host: Host) -> None:
     report = host.prover().prove()
     assert report.kernels[0].how == "built" and not report.kernels[0].headers_installed
