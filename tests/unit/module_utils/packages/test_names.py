@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which names belong to a kernel family, and the two files of apt."""
+from __future__ import annotations
+
+import re
+
+import _bootstrap  # noqa: F401
+import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import apt_files, families
+
+
+@pytest.mark.parametrize("name, part", [
+    ("linux-image-amd64", "image"),
+    ("linux-image-6.1.0-50-amd64", "image"),
+    ("linux-image-unsigned-6.8.0-60-generic", "image"),
+    ("linux-image-cloud-amd64", "image"),
+    ("linux-image-6.1.0-50-amd64-dbg", None),
+    ("linux-headers-amd64", "headers"),
+    ("linux-headers-6.8.0-60-generic", "headers"),
+    ("linux-headers-6.1.0-50-common", None),
+    ("linux-headers-6.1.0-50-common-rt", None),
+    ("linux-modules-6.8.0-60-generic", "modules"),
+    ("linux-modules-extra-6.8.0-60-generic", "modules"),
+    ("linux-modules-nvidia-580-server-generic", "modules"),
+    ("linux-generic", "meta"),
+    ("linux-generic-hwe-22.04", "meta"),
+    ("linux-nvidia-64k-hwe-24.04", "meta"),
+    ("linux-aws", "meta"),
+    ("linux-aws-6.8-tools-6.8.0-1029", None),
+    ("linux-libc-dev", None),
+    ("linux-kbuild-6.1", None),
+    ("linux-compiler-gcc-12-x86", None),
+    ("linux-tools-common", None),
+    ("linux-base", None),
+    ("bash", None),
+])
+def test_kernel_part(name: str, part: str | None) -> None:
+    assert families.kernel_part(name) == part
+
+
+def test_a_pin_about_something_else_misses_nothing() -> None:
+    assert families.missing_from_pin(["containerd"], ["linux-image-amd64", "containerd"]) == []
+
+
+def test_no_names_no_files() -> None:
+    assert apt_files.preferences([]) == "" and apt_files.unattended([]) == ""
+
+
+def test_order_and_repetition_make_no_difference() -> None:
+    assert apt_files.preferences(["b", "a", "b"]) == apt_files.preferences(["a", "b"])
+    assert apt_files.unattended(["b"], ["a"]) == apt_files.unattended(["a", "b", "b"])
+
+
+@pytest.mark.parametrize("name, matches, spares", [
+    ("linux-image-amd64", "linux-image-9.9-amd64", "linux-libc-dev"),
+    ("libstdc++6", "libstdc++6", "libstdc++6-dev"),
+    ("nvidia-*", "nvidia-smi", "libnvidia-ml1"),
+    ("linux-generic-hwe-22.04", "linux-generic-hwe-22.04", "linux-generic-hwe-22x04"),
+])
+def test_exclusions_match_as_unattended_upgrades_does(name: str, matches: str, spares: str) -> None:
+    """It calls re.match with each entry."""
+    entries = re.findall(r'^  "(.*)";$', apt_files.unattended([name]), re.M)
+    assert any(re.match(entry, matches) for entry in entries)
+    assert not any(re.match(entry, spares) for entry in entries)
+
+
+def test_patterns_match_whole_names() -> None:
+    (entry,) = re.findall(r'^  "(.*)";$', apt_files.unattended([], [], [r"nvidia-smi|libcuda1"]), re.M)
+    assert re.match(entry, "libcuda1") and not re.match(entry, "libcuda1-i386")
+
+
+def test_each_set_has_files_of_its_own() -> None:
+    assert apt_files.preferences_path() == "/etc/apt/preferences.d/baremetal-nvidia"
+    assert apt_files.preferences_path("driver") == "/etc/apt/preferences.d/baremetal-nvidia-driver"
+    assert apt_files.auto_upgrades_path("driver") != apt_files.auto_upgrades_path()
