@@ -19,8 +19,10 @@ def carry_out(facts: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, An
     driver, kernel = decisions["driver"], decisions["kernel"]
     packages = after.setdefault("packages", {})
     packages.setdefault("manager", "apt")
-    for key, empty in (("installed", {}), ("available", {}), ("held", []), ("pins", []), ("repositories", []), ("broken", [])):
-        packages.setdefault(key, empty)
+    for key in ("installed", "available"):
+        packages.setdefault(key, {})
+    for key in ("held", "pins", "repositories"):
+        packages.setdefault(key, [])
     packages.update(broken=[], locked_by=None)
     installed = packages["installed"]
     for name in (*driver["remove"], *kernel["remove"]):
@@ -54,7 +56,8 @@ def _sources(after: dict[str, Any], decisions: Mapping[str, Any]) -> None:
     for repository in (*decisions["driver"]["repositories"], *decisions["toolkit"]["repositories"]):
         files[repository["path"]] = _file(repository["content"])
         if all(one.get("file") != repository["path"] for one in after["packages"]["repositories"]):
-            url = next((word for word in repository["content"].replace("=", " ").split() if word.startswith("http")), "")
+            words = repository["content"].replace("=", " ").split()
+            url = next((word for word in words if word.startswith("http")), "")
             after["packages"]["repositories"].append(
                 {"id": repository["name"], "url": url, "suites": [], "file": repository["path"], "enabled": True,
                  "signed_by": None})

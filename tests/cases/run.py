@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plan cases from the field and compare with what they expect: tests/cases/run.py FILE-OR-DIRECTORY...
 
-A case file is a YAML list of cases (docs/design.md, section 9). A directory with ``before/config.toml`` is a containerd
+A case file is a YAML list of cases (docs/design.md, section 9); a case of a rule has ``rule`` and ``fires`` beside or
+instead of ``expect``. A directory with ``before/config.toml`` is a containerd
 case. Prints a line a case and ends with ``N passed, N failed``; exit status 1 if one failed.
 """
 from __future__ import annotations
@@ -48,6 +49,8 @@ def make_plan(case: Mapping[str, Any], matrix: Any = None) -> dict[str, Any]:
 def differences(case: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the plan has otherwise than the case expects; nothing means that the case passes."""
     expect = case.get("expect") or {}
+    if "fires" in case and case["fires"] != any(one["rule"] == case["rule"] for one in plan["findings"]):
+        yield f"{case['rule']} {'did not fire' if case['fires'] else 'fired'}: {[brief(one) for one in plan['findings']]}"
     if "verdict" in expect and plan["verdict"] != expect["verdict"]:
         errors = "; ".join(one["summary"] for one in plan["findings"] if one["severity"] == "error")
         yield f"verdict is {plan['verdict']}, not {expect['verdict']}" + (f" ({errors})" if errors else "")

@@ -24,7 +24,7 @@ def sources(context: Context) -> list[str]:
         return [asked]
     if context.installed is not None and context.installed.source is not None:
         first = context.installed.source
-    elif cuda_repository(context):
+    elif cuda_repository(context) or any(card.product is None for card in each(context.cards)):
         first = "nvidia"
     else:
         first = "distro"

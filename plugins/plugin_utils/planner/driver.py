@@ -136,7 +136,8 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
         row = context.packaging.fabric_package("persistenced", chosen.version, chosen.source)
     known = context.host.services if isinstance(context.host.services, dict) else {}
     companions = tuple(chosen.packages.companions) if chosen.packages is not None else ()
-    if chosen.series is not None and (row is not None or "nvidia-persistenced" in companions) or PERSISTENCED in known:
+    packaged = chosen.series is not None and (row is not None or "nvidia-persistenced" in companions)
+    if packaged or PERSISTENCED in known:
         decision.services[PERSISTENCED] = {"enabled": True, "state": "started"}
     for name in dict.fromkeys((*companions, *(row.packages[:1] if row is not None else ()))):
         _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))

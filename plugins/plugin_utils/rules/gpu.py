@@ -144,6 +144,21 @@ def wrong_flavour(context: Context, candidate: Candidate) -> Iterator[Hit]:
                       "set gpu_driver_flavour: open or leave it auto")
 
 
+@candidate_rule(
+    "GPU009", "error", "Proprietary modules for a GPU that nobody knows",
+    why="Every new generation runs with open modules only; proprietary ones would leave such a card dark.",
+    remedy="set gpu_driver_flavour: proprietary if you know better, or add a row with gpu_matrix_overlay",
+    sources=[_OPEN],
+)
+def closed_for_unknown(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires when proprietary modules would be chosen for an unknown PCI id without being asked for."""
+    if candidate.flavour != "proprietary" or candidate.installed or context.wishes.driver_flavour != "auto":
+        return
+    for card in _once(context):
+        if card.product is None:
+            yield Hit(card.label, f"nothing says that proprietary modules run {card.label}", "take open modules")
+
+
 @plan_rule(
     "GPU007", "error", "No one driver serves all GPUs of the host",
     why="A host has one driver; GPUs whose branches or flavours do not overlap cannot work side by side.",

@@ -42,8 +42,9 @@ def package_version(candidate: Candidate) -> str | None:
 
 
 def reason(answer: Any) -> str:
-    """Return the reason in an answer of the matrix for a message."""
-    return f": {answer.why}" if answer.why else ""
+    """Return the reason in an answer of the matrix for a message, without what the message says itself."""
+    words = str(answer.why or "").partition(": ")[2]
+    return f": {words}" if words else ""
 
 
 def sources(answer: Any) -> tuple[str, ...]:

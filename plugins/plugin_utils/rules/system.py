@@ -82,7 +82,7 @@ def unread(context: Context) -> Iterator[Hit]:
 
 @plan_rule(
     "SYS005", "error", "This ansible-core cannot manage the host",
-    why="From ansible-core 2.17 on modules need Python 3.7; the dnf bindings of EL 8 exist for its own Python 3.6 alone.",
+    why="From ansible-core 2.17 on modules need Python 3.7; the dnf bindings of EL 8 exist for Python 3.6 alone.",
     remedy="run from a controller with ansible-core 2.16, or move the host to EL 9",
     sources=["https://github.com/ansible/ansible/issues/83357"],
 )
