@@ -4,6 +4,7 @@
 """Downloaded packages: one pool a suite, hard-linked into each host, so that large ones are fetched once."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from pathlib import Path
@@ -20,10 +21,8 @@ def fill(folder: Path, pool: Path) -> Path:
     """A folder for /var/cache/apt/archives of a new host, with everything of the pool; hosts never share apt's lock."""
     pool.mkdir(parents=True, exist_ok=True)
     (folder / "partial").mkdir(parents=True, exist_ok=True)
-    try:
+    with contextlib.suppress(KeyError):  # without that user apt downloads as root and says so
         os.chown(folder / "partial", pwd.getpwnam("_apt").pw_uid, 0)
-    except KeyError:
-        pass  # apt then downloads as root and says so
     (folder / "partial").chmod(0o700)
     _link(pool, folder)
     return folder

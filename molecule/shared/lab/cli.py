@@ -110,14 +110,18 @@ def simulated(_settings: Settings, _arguments: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
     top = argparse.ArgumentParser(prog="scripts/lab", description=__doc__, epilog=(
-        "Environment: LAB_NAME (a second lab beside the first), LAB_PORT (first ssh port), LAB_UPSTREAM=1 (NVIDIA's real "
-        "repositories), LAB_MIRROR (Debian's mirror), LAB_CACHE (default .cache)."))
+        "Environment: LAB_NAME (a second lab beside the first), LAB_PORT (first ssh port), LAB_UPSTREAM=1 "
+        "(NVIDIA's real repositories), LAB_MIRROR (Debian's mirror), LAB_CACHE (default .cache)."))
     verbs = top.add_subparsers(dest="verb", required=True)
-    for action, name, text in ((up, "up", "start the hosts and write the inventory"), (down, "down", "throw the hosts away"),
+    for action, name, text in ((up, "up", "start the hosts and write the inventory"),
+                               (down, "down", "throw the hosts away"),
                                (reset, "reset", "throw hosts away and start them fresh")):
         verb = verbs.add_parser(name, help=text)
         verb.set_defaults(action=action)
-        verb.add_argument("hosts" if name == "reset" else "--hosts", nargs="+" if name == "reset" else "*", metavar="HOST")
+        if name == "reset":
+            verb.add_argument("hosts", nargs="+", metavar="HOST")
+        else:
+            verb.add_argument("--hosts", nargs="*", metavar="HOST")
         if name != "down":
             verb.add_argument("--snapshot", metavar="LABEL", help="start from a snapshot")
     verb = verbs.add_parser("snapshot", help="keep a host's state")

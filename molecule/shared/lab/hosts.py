@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import json
 import os
 import shutil
 import socket
+import tarfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,24 +112,27 @@ def host_key(settings: Settings, host: Host) -> Path:
 
 def _copy_in(host: Host, settings: Settings) -> None:
     """Put keys and port into a container that is not started yet."""
-    stage = host.folder / "stage"
-    shutil.rmtree(stage, ignore_errors=True)
-    home = stage / ("root" if host.user == "root" else f"home/{host.user}") / ".ssh"
-    home.mkdir(parents=True, mode=0o700)
-    (home / "authorized_keys").write_text(client_key(settings).with_suffix(".pub").read_text())
-    etc = stage / "etc" / "ssh" / "sshd_config.d"
-    etc.mkdir(parents=True)
-    (etc / "port.conf").write_text(f"Port {port(settings, host)}\nListenAddress 127.0.0.1\n")
-    for suffix in ("", ".pub"):
-        shutil.copy(f"{host_key(settings, host)}{suffix}", etc.parent / f"ssh_host_ed25519_key{suffix}")
-    (etc.parent / "ssh_host_ed25519_key").chmod(0o600)
-    podman.podman("cp", f"{stage}/.", f"{host.container}:/")
-    shutil.rmtree(stage)
-
-
-def _own_home(host: Host) -> None:
-    if host.user != "root":
-        podman.execute(host.container, ["chown", "-R", f"{host.user}:", f"/home/{host.user}/.ssh"])
+    home = "root" if host.user == "root" else f"home/{host.user}"
+    key = host_key(settings, host)
+    files = [
+        (f"{home}/.ssh/authorized_keys", client_key(settings).with_suffix(".pub").read_bytes(), 0o600),
+        ("etc/ssh/sshd_config.d/port.conf", f"Port {port(settings, host)}\nListenAddress 127.0.0.1\n".encode(), 0o644),
+        ("etc/ssh/ssh_host_ed25519_key", key.read_bytes(), 0o600),
+        ("etc/ssh/ssh_host_ed25519_key.pub", key.with_suffix(".pub").read_bytes(), 0o644),
+    ]
+    host.folder.mkdir(parents=True, exist_ok=True)
+    bundle = host.folder / "files.tar"
+    with tarfile.open(bundle, "w") as tar:  # folders that are there already keep their owners: they are not in it
+        folder = tarfile.TarInfo(f"{home}/.ssh")
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o700
+        tar.addfile(folder)
+        for name, data, mode in files:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(data), mode, int(time.time())
+            tar.addfile(entry, io.BytesIO(data))
+    with bundle.open("rb") as stream:
+        podman.feed(stream, "cp", "-", f"{host.container}:/")
+    bundle.unlink()
 
 
 def create(host: Host, settings: Settings, image: str) -> None:
@@ -140,11 +146,12 @@ def create(host: Host, settings: Settings, image: str) -> None:
     if not settings.upstream:
         mounts[settings.cache / "repository"] = f"{HOST_REPOSITORY}:ro"
     volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
-    podman.podman("create", "--name", host.container, "--label", f"{podman.LABEL}={settings.prefix}", "--hostname", host.name,
-                  "--pull=never", *podman.run_options(), *volumes, image, "/sbin/init")
+    podman.podman("create", "--name", host.container, "--label", f"{podman.LABEL}={settings.prefix}",
+                  "--hostname", host.name, "--pull=never", *podman.run_options(), *volumes, image, "/sbin/init")
     _copy_in(host, settings)
     podman.podman("start", host.container)
-    _own_home(host)
+    if host.user != "root":  # podman gives everything it copies to root
+        podman.execute(host.container, ["chown", "-R", f"{host.user}:", f"/home/{host.user}/.ssh"])
     shell.say(f"{host.name}: started ({host.suite}, {count} PCI devices, ssh port {port(settings, host)})")
 
 
@@ -169,8 +176,9 @@ def wait(host: Host, settings: Settings) -> None:
     else:
         raise LabError(f"{host.name}: not up after {BOOT_SECONDS} s (systemd: {state}); podman logs {host.container}")
     if state == "degraded":
-        failed = podman.execute(host.container, ["systemctl", "--failed", "--no-legend", "--plain"], check=False).split("\n")
-        shell.say(f"{host.name}: some units failed: {', '.join(line.split()[0] for line in failed if line.split())}")
+        failed = podman.execute(host.container, ["systemctl", "--failed", "--no-legend", "--plain"], check=False)
+        names = [line.split()[0] for line in failed.splitlines() if line.split()]
+        shell.say(f"{host.name}: some units failed: {', '.join(names)}")
 
 
 def remove(host: Host, settings: Settings) -> None:
@@ -207,8 +215,6 @@ def image_for(host: Host, settings: Settings, label: str | None) -> str:
 @contextlib.contextmanager
 def locked(settings: Settings, name: str) -> Iterator[None]:
     """One at a time, over all labs that share the cache."""
-    import fcntl
-
     settings.cache.mkdir(parents=True, exist_ok=True)
     (settings.cache / "lab").mkdir(exist_ok=True)
     with (settings.cache / "lab" / f"{name}.lock").open("w") as handle:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The images of the hosts: a Debian made by mmdebstrap, kept in podman's storage until its recipe or the week changes."""
+"""The images of the hosts: Debian by mmdebstrap, kept in podman's storage until the recipe or the week changes."""
 from __future__ import annotations
 
 import hashlib
@@ -19,7 +19,7 @@ def _packages(suite: str) -> list[str]:
     names = []
     for line in (RECIPE / "packages.txt").read_text().splitlines():
         word = line.partition("#")[0].strip()
-        only, _, name = word.rpartition(":")
+        only, _colon, name = word.rpartition(":")
         if name and only in ("", suite):
             names.append(name.strip())
     return names

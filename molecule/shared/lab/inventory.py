@@ -12,6 +12,9 @@ import yaml
 from . import hosts
 from .settings import ROOT, Settings
 
+# site.yml fills them; here they only have to be known.
+EMPTY_GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
+
 
 def _entry(settings: Settings, host: hosts.Host) -> dict[str, Any]:
     return {
@@ -20,8 +23,8 @@ def _entry(settings: Settings, host: hosts.Host) -> dict[str, Any]:
         "ansible_user": host.user,
         "ansible_become": host.user != "root",
         "ansible_ssh_private_key_file": str(hosts.client_key(settings)),
-        "ansible_ssh_common_args": f"-o UserKnownHostsFile={settings.state / 'keys' / 'known_hosts'} -o StrictHostKeyChecking=yes"
-                      " -o IdentitiesOnly=yes",
+        "ansible_ssh_common_args": (f"-o UserKnownHostsFile={settings.state / 'keys' / 'known_hosts'} "
+                                    "-o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"),
     }
 
 
@@ -36,7 +39,7 @@ def write(settings: Settings, up: list[hosts.Host], repositories: dict[str, Any]
         "vars": {"lab_repositories": repositories},
         "children": {
             "gpu_hosts": {"hosts": {host.name: _entry(settings, host) for host in up}},
-            **{group: {"hosts": {}} for group in ("gpu_ok", "gpu_change", "gpu_blocked")},
+            **{group: {"hosts": {}} for group in EMPTY_GROUPS},
         }}}
     path = folder / "hosts.yml"
     header = "---\n# Written by scripts/lab: the hosts that are up. Do not edit.\n"

@@ -60,7 +60,8 @@ def write_tree(target: Path, devices: list[Mapping[str, Any]]) -> int:
             files = {key: f"{model[key]}\n" for key in (
                 "vendor", "device", "subsystem_vendor", "subsystem_device", "class", "revision")}
             files |= {
-                "current_link_speed": f"{model['speed'][0]} GT/s PCIe\n", "max_link_speed": f"{model['speed'][1]} GT/s PCIe\n",
+                "current_link_speed": f"{model['speed'][0]} GT/s PCIe\n",
+                "max_link_speed": f"{model['speed'][1]} GT/s PCIe\n",
                 "current_link_width": f"{model['width'][0]}\n", "max_link_width": f"{model['width'][1]}\n",
                 "numa_node": f"{numa}\n", "enable": "1\n", "resource": _resource(model["bars"], count),
                 "uevent": _uevent(model, address),

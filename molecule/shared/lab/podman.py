@@ -8,8 +8,10 @@ import functools
 import json
 import os
 import resource
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from . import shell
 from .settings import LabError
@@ -33,7 +35,8 @@ def _namespace() -> Path:
         shell.run(["mount", "--bind", str(NAMESPACE), str(NAMESPACE)])
         shell.run(["mount", "--make-private", str(NAMESPACE)])
     mark.touch()
-    script = "{ umount -R /sys/fs/cgroup || umount -lR /sys/fs/cgroup; } 2>/dev/null; mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+    script = ("{ umount -R /sys/fs/cgroup || umount -lR /sys/fs/cgroup; } 2>/dev/null; "
+              "mount -t cgroup2 cgroup2 /sys/fs/cgroup")
     shell.run(["unshare", f"--mount={mark}", "--propagation", "private", "sh", "-c", script])
     return mark
 
@@ -43,7 +46,7 @@ def command() -> tuple[str, ...]:
     """How podman is called here."""
     if os.geteuid() != 0:
         raise LabError("the lab needs root on this machine: use sudo")
-    podman = ("podman",)
+    podman: tuple[str, ...] = ("podman",)
     if not Path("/run/systemd/system").exists():
         podman = ("podman", "--cgroup-manager=cgroupfs")
     if pure_cgroup_v2():
@@ -67,6 +70,14 @@ def run_options() -> tuple[str, ...]:
 def podman(*arguments: str, check: bool = True, timeout: float = 300) -> str:
     """Run podman; its standard output."""
     return shell.run([*command(), *arguments], check=check, timeout=timeout)
+
+
+def feed(stream: IO[bytes], *arguments: str) -> None:
+    """Run podman with a file as its standard input."""
+    done = subprocess.run([*command(), *arguments], check=False, stdin=stream, capture_output=True, timeout=120)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        raise LabError(f"rc {done.returncode}: podman {' '.join(arguments)}\n{said}")
 
 
 def image_exists(name: str) -> bool:

@@ -33,7 +33,7 @@ def _control(entry: Mapping[str, Any], version: str) -> str:
     for key in ("depends", "breaks", "replaces", "provides"):
         if entry.get(key):
             fields[key.capitalize()] = ", ".join(_fill(word, version) for word in entry[key])
-    fields["Description"] = f"{entry['description']}\n Stand-in of the lab: right name, version and dependencies, nothing inside."
+    fields["Description"] = f"{entry['description']}\n Stand-in of the lab: the real name, version and dependencies."
     return "".join(f"{key}: {value}\n" for key, value in fields.items())
 
 
@@ -98,7 +98,7 @@ def _digest() -> str:
 
 
 def ensure(settings: Settings) -> dict[str, Any]:
-    """Build the repositories unless they are up to date; for each its url, suite, key and fingerprint as a host sees them."""
+    """Build the repositories unless they are up to date; for each what a host has to know."""
     folder = settings.cache / "repository"
     stamp = folder / "repositories.json"
     if stamp.exists():

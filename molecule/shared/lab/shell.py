@@ -26,7 +26,7 @@ def run(command: Sequence[str], check: bool = True, stdin: str | None = None, ti
     try:
         done = subprocess.run(
             list(command), check=False, text=True, input=stdin, timeout=timeout,
-            stdin=subprocess.DEVNULL if stdin is None else None, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=subprocess.DEVNULL if stdin is None else None, capture_output=True)
     except FileNotFoundError as error:
         raise LabError(f"{command[0]} is not installed; scripts/setup.sh installs it") from error
     except subprocess.TimeoutExpired as error:
@@ -94,4 +94,5 @@ def run_long(what: str, command: Sequence[str], log: Path, timeout: float = 1800
         except subprocess.TimeoutExpired as error:
             raise LabError(f"{what}: no end after {timeout:.0f} s, see {log}") from error
     if code != 0:
-        raise LabError(f"{what}: rc {code}, see {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
+        end = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+        raise LabError(f"{what}: rc {code}, see {log}\n{end}")
