@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -55,6 +56,9 @@ class ActionModule(ActionBase):
             "stop_on_pending",
         )
     )
+
+    #: What Ansible found out while it asked the host, and would ask again if it were not told.
+    _passed_on: Mapping[str, Any] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return ansible_facts.gpu_plan, and gpu_facts where they were read here."""
@@ -174,6 +178,9 @@ class ActionModule(ActionBase):
         if result.get("failed") or "gpu_facts" not in result.get("ansible_facts", {}):
             meaning = requirements.module_problem(result, core_version)
             raise _Refused(meaning or f"the host's facts could not be read: {result.get('msg') or result}")
+        self._passed_on = {
+            key: value for key, value in result["ansible_facts"].items() if key.startswith("discovered_interpreter")
+        }
         return result["ansible_facts"]["gpu_facts"]
 
     @staticmethod
@@ -216,7 +223,9 @@ class ActionModule(ActionBase):
             "msg": describe.headline(plan),
         }
         if not reused:
-            result["ansible_facts"] = {"gpu_plan": plan} if facts is None else {"gpu_plan": plan, "gpu_facts": facts}
+            result["ansible_facts"] = {**self._passed_on, "gpu_plan": plan}
+            if facts is not None:
+                result["ansible_facts"]["gpu_facts"] = facts
         if self._task.check_mode:
             result["changed"] = bool(plan["changes"])
             result["diff"] = describe.diff(plan)

@@ -133,7 +133,13 @@ def test_pending_changes_are_listed_and_fail_only_if_asked(world: World) -> None
 
 def test_an_unreachable_host_is_said_and_does_not_stop_the_plan_of_others(world: World) -> None:
     world.add("g1", CHANGE)
-    world.add("g2", ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1, ansible_ssh_common_args="-oBatchMode=yes")
+    world.add(
+        "g2",
+        ansible_connection="ssh",
+        ansible_host="127.0.0.1",
+        ansible_port=1,
+        ansible_ssh_common_args="-oBatchMode=yes",
+    )
     result = world.run("site")
     assert result.rc == 4, result
     assert "not read" in result.output and len(world.events()) == 4
@@ -205,7 +211,11 @@ def test_bad_policy_fails_that_host_with_name_value_and_allowed(world: World) ->
     world.add("g4")
     result = world.run("site")
     assert result.rc == 2
-    for words in (("gpu_kernel_policy", "sometimes", "gated"), ("gpu_driver_version", "535.1", "quote"), ("gpu_reboot_alowed", "gpu_reboot_allowed")):
+    for words in (
+        ("gpu_kernel_policy", "sometimes", "gated"),
+        ("gpu_driver_version", "535.1", "quote"),
+        ("gpu_reboot_alowed", "gpu_reboot_allowed"),
+    ):
         assert all(word in result.output for word in words), words
     assert result.counts["g4"]["failures"] == 0 and "Traceback" not in result.output
 

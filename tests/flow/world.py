@@ -18,15 +18,15 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ("gpu_kernel", "gpu_driver", "gpu_toolkit", "gpu_containerd")
 
-_PLANNER = '''
+_PLANNER = """
 def plan(host, facts, policy, matrix, now):
     plan = {"verdict": "ok", "changes": [], "pending": [], "findings": [], "decisions": {}, **facts.get("plan", {})}
     if facts.get("packages", {}).get("refresh_error"):
         plan["findings"] = [{"rule": "PKG900", "severity": "warning", "subject": "package lists",
                              "summary": facts["packages"]["refresh_error"], "remedy": "mend the archive"}]
     return plan
-'''
-_MATRIX = '''
+"""
+_MATRIX = """
 class MatrixError(ValueError):
     pass
 class Matrix:
@@ -35,14 +35,16 @@ class Matrix:
         return None
 def load(overlays=()):
     return Matrix()
-'''
-_MODULE_HEAD = '''#!/usr/bin/python
+"""
+_MODULE_HEAD = """#!/usr/bin/python
 from __future__ import annotations
 import json, os, pathlib
 from ansible.module_utils.basic import AnsibleModule
 PLACE = pathlib.Path(os.environ["FAKE_HOST"])
-'''
-_FACTS = _MODULE_HEAD + '''
+"""
+_FACTS = (
+    _MODULE_HEAD
+    + """
 def main():
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     with open(PLACE / "log", "a") as log:
@@ -50,8 +52,11 @@ def main():
     module.exit_json(changed=False, ansible_facts={"gpu_facts": json.loads((PLACE / "facts.json").read_text())})
 if __name__ == "__main__":
     main()
-'''.replace("\\\\n", "\\n")
-_LEASE = _MODULE_HEAD + '''
+""".replace("\\\\n", "\\n")
+)
+_LEASE = (
+    _MODULE_HEAD
+    + """
 def main():
     module = AnsibleModule(argument_spec={"state": {}, "run_id": {}}, supports_check_mode=True)
     lease = PLACE / "lease"
@@ -65,8 +70,9 @@ def main():
     module.exit_json(changed=False, acquired_here=holder is None)
 if __name__ == "__main__":
     main()
-'''
-_ROLE = '''---
+"""
+)
+_ROLE = """---
 - name: Plan the host
   ansible.builtin.include_role: {{name: baremetal.nvidia.gpu_preflight, tasks_from: plan.yml}}
 - name: Fail where the test wants it
@@ -80,21 +86,45 @@ _ROLE = '''---
     echo "{{{{ inventory_hostname }}}} {role}" >> {{{{ world }}}}/events;
     if [ {role} = gpu_containerd ] && [ -e {{{{ world }}}}/{{{{ inventory_hostname }}}}/after.json ];
     then cp {{{{ world }}}}/{{{{ inventory_hostname }}}}/after.json {{{{ world }}}}/{{{{ inventory_hostname }}}}/facts.json; fi
-'''
+"""
 
 CHANGE = {
     "verdict": "change",
-    "changes": [{"role": "gpu_driver", "action": "install", "target": "nvidia-kernel-dkms", "before": None,
-                 "after": "535.309.01-1", "disruption": "none"}],
+    "changes": [
+        {
+            "role": "gpu_driver",
+            "action": "install",
+            "target": "nvidia-kernel-dkms",
+            "before": None,
+            "after": "535.309.01-1",
+            "disruption": "none",
+        }
+    ],
 }
 BLOCKED = {
     "verdict": "blocked",
-    "findings": [{"rule": "DRV003", "severity": "error", "subject": "Tesla V100", "summary": "R595 does not know Volta",
-                  "remedy": "take 580"}],
+    "findings": [
+        {
+            "rule": "DRV003",
+            "severity": "error",
+            "subject": "Tesla V100",
+            "summary": "R595 does not know Volta",
+            "remedy": "take 580",
+        }
+    ],
 }
 PENDING = {
-    "pending": [{"role": "gpu_driver", "action": "reboot", "target": "host", "before": "nouveau", "after": "nvidia",
-                 "disruption": "reboot", "needs": "gpu_reboot_allowed"}],
+    "pending": [
+        {
+            "role": "gpu_driver",
+            "action": "reboot",
+            "target": "host",
+            "before": "nouveau",
+            "after": "nvidia",
+            "disruption": "reboot",
+            "needs": "gpu_reboot_allowed",
+        }
+    ],
 }
 
 
@@ -120,7 +150,10 @@ class World:
         python.write_text(f'#!/bin/sh\nFAKE_HOST={directory} exec {sys.executable} "$@"\n')
         python.chmod(0o755)
         self.hosts[name] = {
-            "ansible_connection": "local", "ansible_python_interpreter": str(python), "ansible_become": False, **variables,
+            "ansible_connection": "local",
+            "ansible_python_interpreter": str(python),
+            "ansible_become": False,
+            **variables,
         }
 
     def run(self, playbook: str, *arguments: str, **variables: Any) -> Result:
@@ -138,19 +171,36 @@ class World:
         count = self.place / "count.json"
         extra = {"world": str(self.place), "gpu_become": False, **variables}
         command = [
-            str(pathlib.Path(sys.executable).with_name("ansible-playbook")), playbook, "-i",
-            str(inventory), "-e", json.dumps(extra), *arguments,
+            str(pathlib.Path(sys.executable).with_name("ansible-playbook")),
+            playbook,
+            "-i",
+            str(inventory),
+            "-e",
+            json.dumps(extra),
+            *arguments,
         ]
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
-            "ANSIBLE_COLLECTIONS_PATH": str(self.place / "collections"), "ANSIBLE_CONFIG": str(self.place / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(self.place / "collections"),
+            "ANSIBLE_CONFIG": str(self.place / "ansible.cfg"),
             "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "tests" / "bench" / "callback_plugins"),
-            "ANSIBLE_CALLBACKS_ENABLED": "gpu_count", "GPU_BENCH_COUNT": str(count), "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_INJECT_FACT_VARS": "False", "HOME": str(self.place),
-            "ANSIBLE_CACHE_PLUGIN": "jsonfile", "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(self.place / "cache"),
+            "ANSIBLE_CALLBACKS_ENABLED": "gpu_count",
+            "GPU_BENCH_COUNT": str(count),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCALHOST_WARNING": "False",
+            "ANSIBLE_INJECT_FACT_VARS": "False",
+            "HOME": str(self.place),
+            "ANSIBLE_CACHE_PLUGIN": "jsonfile",
+            "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(self.place / "cache"),
         }
         done = subprocess.run(
-            command, env=environment, cwd=self.place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180,
+            command,
+            env=environment,
+            cwd=self.place,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
             check=False,
         )
         counts = json.loads(count.read_text()) if count.exists() else {}
@@ -166,12 +216,20 @@ class World:
         ours.mkdir(parents=True)
         (self.place / "ansible.cfg").write_text("[defaults]\n")
         _link(ROOT, ours, ("galaxy.yml", "meta", "playbooks"))
-        _link(ROOT / "plugins", ours / "plugins", {item.name for item in (ROOT / "plugins").iterdir()} - {"modules", "plugin_utils"})
+        _link(
+            ROOT / "plugins",
+            ours / "plugins",
+            {item.name for item in (ROOT / "plugins").iterdir()} - {"modules", "plugin_utils"},
+        )
         utils = {item.name for item in (ROOT / "plugins/plugin_utils").iterdir()} - {"planner", "matrix"}
         _link(ROOT / "plugins" / "plugin_utils", ours / "plugins" / "plugin_utils", utils)
         _write(ours / "plugins" / "plugin_utils" / "planner" / "__init__.py", _PLANNER)
         _write(ours / "plugins" / "plugin_utils" / "matrix" / "__init__.py", _MATRIX)
-        _link(ROOT / "plugins" / "modules", ours / "plugins" / "modules", ("gpu_plan.py", "gpu_report.py", "gpu_compare.py"))
+        _link(
+            ROOT / "plugins" / "modules",
+            ours / "plugins" / "modules",
+            ("gpu_plan.py", "gpu_report.py", "gpu_compare.py"),
+        )
         _write(ours / "plugins" / "modules" / "gpu_facts.py", _FACTS)
         _write(ours / "plugins" / "modules" / "host_lease.py", _LEASE)
         _link(ROOT / "roles", ours / "roles", ("gpu_preflight", "gpu_verify"))

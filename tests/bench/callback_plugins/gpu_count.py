@@ -72,7 +72,9 @@ def _watch(path: str) -> None:
     original = ActionBase._execute_module
 
     def counted(self: Any, module_name: Any = None, *args: Any, **kwargs: Any) -> Any:
-        variables = kwargs.get("task_vars") or next((item for item in args if isinstance(item, dict) and "groups" in item), {})
+        variables = kwargs.get("task_vars") or next(
+            (item for item in args if isinstance(item, dict) and "groups" in item), {}
+        )
         host = str(variables.get("inventory_hostname", "?"))
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(f"{host}\t{module_name or self._task.action}\n")

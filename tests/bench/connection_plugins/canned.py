@@ -49,5 +49,3 @@ class Connection(ConnectionBase):
     def close(self) -> None:
         """Do nothing."""
         self._connected = False
-
-

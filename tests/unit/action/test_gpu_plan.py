@@ -76,7 +76,8 @@ class Runner:
         assert module_name == "baremetal.nvidia.gpu_facts"
         self.remote_calls += 1
         if isinstance(self.on_host, dict) and "failed" not in self.on_host:
-            return {"changed": False, "ansible_facts": {"gpu_facts": self.on_host}}
+            found = {"gpu_facts": self.on_host, "discovered_interpreter_python": "/usr/bin/python3.11"}
+            return {"changed": False, "ansible_facts": found}
         return self.on_host
 
 
@@ -88,6 +89,7 @@ def test_reads_the_host_once_and_plans(planner: FakePlanner) -> None:
     plan = result["ansible_facts"]["gpu_plan"]
     assert plan["run_id"] == freshness.RUN_ID and set(plan["digests"]) == {"facts", "policy", "matrix"}
     assert planner.calls[0]["facts"]["controller"]["ansible_core"].startswith("2.")
+    assert result["ansible_facts"]["discovered_interpreter_python"], "else each later module would look for it again"
 
 
 def test_a_plan_of_this_run_is_used_again(planner: FakePlanner) -> None:

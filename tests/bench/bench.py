@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection costs, as ratios to a bare ping play. Prints; never fails by the clock.
+
+    tests/bench/bench.py plan                    milliseconds to plan one host from facts, and shapes x hosts
+    tests/bench/bench.py fleet [--hosts 200,1000] controller CPU of preflight.yml and site.yml with nothing to do
+    tests/bench/bench.py lab [--inventory PATH]  remote calls and wall time of a second site.yml on the lab's hosts
+
+For ``fleet`` the hosts are answered from a file by a connection plugin that runs nothing, so that only the controller's
+own work is measured; the bare ping play goes through the same connection with the same forks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FACTS = HERE / "facts.json"
+PING = HERE / "playbooks" / "ping.yml"
+GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
+
+
+class Run:
+    """One ansible-playbook: its wall time, the CPU time of it and its workers, and what the callback counted."""
+
+    def __init__(self, playbook: pathlib.Path, inventory: pathlib.Path, *arguments: str, **environment: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpu-bench-") as scratch:
+            count = pathlib.Path(scratch, "count.json")
+            counting = environment.pop("counting", "yes") == "yes"
+            env = {
+                **os.environ,
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_CONNECTION_PLUGINS": str(HERE / "connection_plugins"),
+                "ANSIBLE_CALLBACK_PLUGINS": str(HERE / "callback_plugins"),
+                **({"ANSIBLE_CALLBACKS_ENABLED": "gpu_count"} if counting else {}),
+                "GPU_BENCH_COUNT": str(count),
+                "ANSIBLE_NOCOLOR": "1",
+                **environment,
+            }
+            command = [
+                str(pathlib.Path(sys.executable).with_name("ansible-playbook")),
+                str(playbook),
+                "-i",
+                str(inventory),
+            ]
+            with open(pathlib.Path(scratch, "output"), "w+", encoding="utf-8") as output:
+                started = time.monotonic()
+                child = subprocess.Popen(
+                    [*command, *arguments],
+                    env=env,
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+                _pid, status, usage = os.wait4(child.pid, 0)
+                self.wall = time.monotonic() - started
+                child.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu = usage.ru_utime + usage.ru_stime
+                self.memory = usage.ru_maxrss / 1024
+                output.seek(0)
+                self.output = output.read()
+            self.rc = child.returncode
+            self.counts: dict[str, Any] = json.loads(count.read_text()) if count.exists() else {}
+
+    def need(self, *codes: int) -> Run:
+        """Stop the bench when the playbook did not do what is measured."""
+        if self.rc not in (codes or (0,)):
+            raise SystemExit(f"bench: the playbook ended with {self.rc}:\n{self.output[-4000:]}")
+        return self
+
+    def largest(self, key: str) -> int:
+        """Return the largest count of a host."""
+        return max((int(counts[key]) for counts in self.counts.values()), default=0)
+
+
+def facts() -> dict[str, Any]:
+    """Return full-size facts of a host as planned (recorded from the lab after site.yml)."""
+    content: dict[str, Any] = json.loads(FACTS.read_text(encoding="utf-8"))
+    content["packages"]["cache_age"] = 60
+    return content
+
+
+def bench_plan(hosts: int = 10_000) -> None:
+    """Plan one host many times, then many hosts of 40 shapes."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import _bootstrap  # noqa: F401
+    from ansible_collections.baremetal.nvidia.plugins.plugin_utils.matrix import load
+    from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import policy
+    from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner import plan
+
+    started = time.process_time()
+    matrix = load()
+    print(f"matrix: loaded in {1000 * (time.process_time() - started):.0f} ms")
+    defaults, one, today = policy.load_defaults(), facts(), datetime.date(2026, 11, 30)
+    plan("warm", one, defaults, matrix, today)
+    times = []
+    for number in range(200):
+        started = time.process_time()
+        plan(f"g{number}", one, defaults, matrix, today)
+        times.append(1000 * (time.process_time() - started))
+    print(f"plan: {statistics.median(times):.2f} ms a host (median of {len(times)}; bar: 5 ms)")
+    shapes = [_shape(one, number) for number in range(40)]
+    started = time.process_time()
+    for number in range(hosts):
+        plan(f"g{number}", shapes[number % 40], defaults, matrix, today)
+    print(f"plan: {hosts} hosts of 40 shapes in {time.process_time() - started:.1f} s (bar: 60 s)")
+
+
+def _shape(one: dict[str, Any], number: int) -> dict[str, Any]:
+    shape: dict[str, Any] = json.loads(json.dumps(one))
+    ids = ("10de:1eb8", "10de:2330", "10de:20b5", "10de:1db5", "10de:26b9", "10de:2901", "10de:1b38", "10de:25b6")
+    for gpu in shape["gpus"]:
+        gpu["id"] = ids[number % len(ids)]
+    if number // len(ids) % 2:
+        shape["driver"]["nouveau"] = {"loaded": True, "blocked": False, "in_initramfs": True}
+    shape["gpus"] = shape["gpus"][: 1 + number // 16]
+    return shape
+
+
+def bench_fleet(sizes: list[int], forks: int) -> None:
+    """Preflight (from hosts and from stored facts) and site.yml with nothing to do, against a bare ping play."""
+    with tempfile.TemporaryDirectory(prefix="gpu-bench-") as scratch:
+        canned, stored = pathlib.Path(scratch, "canned"), pathlib.Path(scratch, "stored")
+        canned.mkdir()
+        stored.mkdir()
+        content = facts()
+        for number in range(max(sizes)):
+            own = {**content, "host": f"gpu-{number:04}", "read_at": int(time.time())}
+            (stored / f"gpu-{number:04}.json").write_text(json.dumps(own))
+            (canned / f"gpu-{number:04}.json").write_text(
+                json.dumps({"changed": False, "ansible_facts": {"gpu_facts": own}})
+            )
+        print(f"facts: {len(json.dumps(content)) / 1024:.1f} KiB a host; forks {forks}")
+        for size in sizes:
+            inventory = pathlib.Path(scratch, f"hosts-{size}.json")
+            inventory.write_text(json.dumps(_inventory(size)))
+            environment = {"GPU_BENCH_CANNED": str(canned), "ANSIBLE_FORKS": str(forks), "counting": "no"}
+            ping = Run(PING, inventory, **environment).need()
+            print(
+                f"{size} hosts: ping                     CPU {ping.cpu:6.1f} s  wall {ping.wall:6.1f} s  {ping.memory:.0f} MiB"
+            )
+            runs = {
+                "preflight": ("preflight.yml", ()),
+                "preflight, stored facts": ("preflight.yml", ("-e", f"gpu_facts_file={stored}")),
+                "site, nothing to do": ("site.yml", ()),
+            }
+            for name, (playbook, arguments) in runs.items():
+                run = Run(ROOT / "playbooks" / playbook, inventory, *arguments, **environment).need()
+                print(
+                    f"{size} hosts: {name:<24} CPU {run.cpu:6.1f} s  wall {run.wall:6.1f} s  {run.memory:.0f} MiB  "
+                    f"ratio to ping: CPU {run.cpu / ping.cpu:.2f}, wall {run.wall / ping.wall:.2f} (bar: 1.5)"
+                )
+        counted = Run(
+            ROOT / "playbooks" / "site.yml", inventory, GPU_BENCH_CANNED=str(canned), ANSIBLE_FORKS=str(forks)
+        ).need()
+        evaluations = sum(item["evaluations"] for item in counted.counts.values()) / len(counted.counts)
+        print(
+            f"site, nothing to do: {counted.largest('remote_calls')} remote call(s) a host (bar: 3), "
+            f"{evaluations:.2f} task evaluations a host (bar: 6), {counted.largest('changed')} changed"
+        )
+
+
+def _inventory(size: int) -> dict[str, Any]:
+    common = {"ansible_connection": "canned", "ansible_python_interpreter": "/usr/bin/python3", "ansible_become": False}
+    hosts = {f"gpu-{number:04}": {} for number in range(size)}
+    return {"all": {"hosts": hosts, "vars": {**common, "gpu_become": False}, "children": dict.fromkeys(GROUPS, {})}}
+
+
+def bench_lab(inventory: pathlib.Path) -> None:
+    """A second run of site.yml on real hosts; the first one brings them to their plan."""
+    if not inventory.exists():
+        raise SystemExit(f"bench: no lab at {inventory} (make lab)")
+    site = ROOT / "playbooks" / "site.yml"
+    Run(site, inventory).need()
+    pings = [Run(PING, inventory, counting="no").need().wall for _ in range(3)]
+    second = [Run(site, inventory).need() for _ in range(3)]
+    ping, wall = statistics.median(pings), statistics.median(run.wall for run in second)
+    for host, counts in sorted(second[-1].counts.items()):
+        print(
+            f"second run, {host}: {counts['remote_calls']} remote call(s) (bar: 3) [{', '.join(counts['modules'])}], "
+            f"{counts['evaluations']} task evaluations (bar: 6), {counts['changed']} changed"
+        )
+    print(f"second run: {wall:.2f} s against {ping:.2f} s of a bare ping play: ratio {wall / ping:.2f} (bar: 3)")
+
+
+def main() -> None:
+    """Parse the command line and run the wanted parts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=["plan", "fleet", "lab"], help="plan, fleet, lab (default: all)")
+    parser.add_argument("--hosts", default="200,1000", help="sizes of the fleet")
+    parser.add_argument("--forks", type=int, default=20)
+    parser.add_argument("--inventory", type=pathlib.Path, default=ROOT / "inventories" / "lab")
+    chosen = parser.parse_args()
+    for part in chosen.parts:
+        print(f"== {part}", flush=True)
+        if part == "plan":
+            bench_plan()
+        elif part == "fleet":
+            bench_fleet([int(size) for size in chosen.hosts.split(",")], chosen.forks)
+        elif part == "lab":
+            bench_lab(chosen.inventory)
+        else:
+            parser.error(f"unknown part {part}: choose from plan, fleet, lab")
+
+
+if __name__ == "__main__":
+    main()
