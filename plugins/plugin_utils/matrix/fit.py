@@ -147,7 +147,14 @@ class Kernels:
         return found
 
     def _fit(
-        self, version: str, flavour: str, release: str, os_id: str, os_version: str, source: str, package_version: str | None
+        self,
+        version: str,
+        flavour: str,
+        release: str,
+        os_id: str,
+        os_version: str,
+        source: str,
+        package_version: str | None,
     ) -> KernelFit:
         parsed = KernelRelease.try_parse(release)
         if parsed is None or try_parse(version) is None:

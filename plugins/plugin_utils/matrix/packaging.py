@@ -30,6 +30,12 @@ def _fill(text: str, **values: str) -> str:
     return text
 
 
+def _dist(os: str) -> str:
+    """The dist tag of rpm releases: ``rhel 9`` → ``el9``; empty elsewhere."""
+    name, _space, version = os.partition(" ")
+    return f"el{version.split('.')[0]}" if name == "rhel" else ""
+
+
 def _fill_set(one: PackageSet | None, branch: str) -> PackageSet | None:
     """A package set with the branch filled in; {version} and {release} stay."""
     if one is None:
@@ -73,7 +79,7 @@ class Systems:
                 one,
                 open=_fill_set(one.open, one.branch),
                 proprietary=_fill_set(one.proprietary, one.branch),
-                stream=_fill(one.stream, branch=one.branch) if one.stream else None,
+                package_pattern=_fill(one.package_pattern, dist=_dist(one.os)) if one.package_pattern else None,
             )
             for one in series
         )
@@ -115,7 +121,9 @@ class Systems:
                 if arch in row.archs and any(matches(one, os_id, os_version) for one in row.os)
             ),
             fabric=tuple(
-                row
+                dataclasses.replace(row, version_pattern=_fill(row.version_pattern, dist=_dist(system.os)))
+                if row.version_pattern
+                else row
                 for row in self.fabric
                 if any(matches(one, os_id, os_version) for one in row.os) and (not row.archs or arch in row.archs)
             ),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .kinds import BranchName, Date, Drivers, Fingerprint, Flag, Package, Regex, Text, Version, Word
@@ -69,8 +69,9 @@ class PackageSet:
     source_package: Package | None = None
     dkms_name: Word | None = None
     module: Word = "nvidia"
-    precompiled: Package | None = None  # linux-modules-nvidia-580-server-open-{release}
-    precompiled_meta: Package | None = None
+    precompiled: Package | None = None  # linux-modules-nvidia-580-server-open-{release}, kmod-nvidia-{version}-{kernel}
+    precompiled_meta: Package | None = None  # {meta}: generic, generic-hwe-24.04, …
+    stream: Text | None = None  # dnf module stream, such as 580-open; None where there are no streams
     companions: tuple[Package, ...] = ()  # wanted too, with versions of their own: never pinned to the driver's
     versions: Mapping[Package, Text] | None = None
     alternatives: tuple[tuple[Package, ...], ...] = ()  # other names under which the same driver may be installed
@@ -101,7 +102,6 @@ class Series(Row):
     default: Flag = False  # what the distribution itself picks
     priority: int = 0  # among series of one branch and source the highest wins
     archs: tuple[Word, ...] = ()  # empty = all of the system
-    stream: Text | None = None  # dnf module stream per flavour: "{branch}-open"
 
     def flavour(self, name: str) -> PackageSet | None:
         """The package set of ``open`` or ``proprietary``."""
@@ -238,12 +238,9 @@ class Packaging:
         )
 
     def fabric_package(self, component: str, version: str, source: str = "nvidia") -> FabricPackage | None:
-        """How a fabric component (or ``persistenced``) is packaged for a driver version; names are filled in."""
-        return next(
-            (
-                one
-                for one in self.fabric
-                if one.component == component and one.package_source == source and version in one.branches
-            ),
-            None,
-        )
+        """How a fabric component (or ``persistenced``) is packaged for a driver version, with the branch filled in."""
+        for one in self.fabric:
+            if one.component == component and one.package_source == source and version in one.branches:
+                names = tuple(name.replace("{branch}", version.split(".", 1)[0]) for name in one.packages)
+                return replace(one, packages=names)
+        return None
