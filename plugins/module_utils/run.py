@@ -38,7 +38,8 @@ class Result:
     """What came of a child.
 
     ``rc`` is its exit status, negative for a signal as in :mod:`subprocess`; 127 when there is no such program, 126
-    when it may not be started, 124 when it ran past its deadline. ``out`` and ``err`` are text, undecodable bytes replaced.
+    when it may not be started, 124 when it ran past its deadline. ``out`` and ``err`` are text, undecodable bytes
+    replaced.
     ``stuck`` says that it could not even be killed; ``truncated`` that it printed more than the limit.
     """
 

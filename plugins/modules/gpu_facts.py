@@ -12,7 +12,8 @@ description:
   - Reads operating system, kernels, boot loader, PCI devices, driver, packages, container runtime and CUDA in one
     call, and returns them as C(ansible_facts.gpu_facts). It never writes and never decides.
   - V(null) means that it was looked for and is not there. What could not be read is absent and stands
-    in RV(ansible_facts.gpu_facts.unknown) under its path, with the reason. In a path, C([...]) names an element of a list, and C([]) says that something is
+    in RV(ansible_facts.gpu_facts.unknown) under its path, with the reason. In a path,
+    C([...]) names an element of a list, and C([]) says that something is
     missing from the list as such.
   - Children have deadlines, and one that hangs in the kernel is left behind. When processes already hang in the driver,
     nothing that touches the driver is called.
@@ -187,7 +188,8 @@ ansible_facts:
         driver:
           description:
             - The driver that is loaded, the library on disk, what nvidia-smi answers (C(status) is ok, failed, timeout
-              or missing, with C(error) when failed), where it came from, nouveau, DKMS, tasks that hang in it, and its daemons.
+              or missing, with C(error) when failed), where it came from, nouveau, DKMS, hung tasks,
+              its daemons.
             - C(processes) counts holders of /dev/nvidia*, the driver's own daemons left out.
           type: dict
           returned: always
@@ -209,8 +211,8 @@ ansible_facts:
           sample: {xids: [{address: "0000:3b:00.0", xid: 79, count: 1}], ecc_uncorrected: 0, row_remap_failure: false}
         packages:
           description:
-            - The package manager and the packages that matter to a GPU host. C(available) lists the newest three versions
-              in the package lists, whatever is pinned; C(origins) which repository offers a version.
+            - The package manager and the packages that matter to a GPU host. C(available) lists the newest three
+              versions in the package lists, whatever is pinned; C(origins) which repository offers a version.
           type: dict
           returned: always
           sample:

@@ -4,7 +4,7 @@
 """What apt's package lists offer, read from the lists themselves.
 
 ``apt-cache`` takes one to two seconds to build its cache where none is kept (containers, images), and its answer
-depends on pins; the lists are read in a fraction of that, work in another tree, and tell what is there whatever is pinned.
+depends on pins; the lists are read in a fraction of that, work in another tree, and tell what is there, pinned or not.
 """
 
 from __future__ import annotations

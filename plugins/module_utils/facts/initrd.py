@@ -67,13 +67,15 @@ def inspect(path: str, timeout: float = 10.0) -> Content:
     Raises OSError when it cannot be read, ValueError when it is damaged, a packer is missing, or time runs out.
     """
     content = Content()
+    archives = 0
     deadline = time.monotonic() + timeout
     with open(path, "rb", buffering=_CHUNK) as handle:
         try:
             while True:
                 head = _skip_zeros(handle)
-                if not head:
+                if not head and archives:
                     return content
+                archives += 1
                 if head[:6] in _MAGICS:
                     _cpio(handle, content, deadline)
                     continue
@@ -109,7 +111,7 @@ def _compressed(handle: IO[bytes], head: bytes, path: str, content: Content, dea
     elif head[:4] in _PROGRAMS:
         _piped(_PROGRAMS[head[:4]], handle, path, content, deadline)
     else:
-        raise ValueError(f"{path} is packed in a way that is not known here ({head.hex()})")
+        raise ValueError(f"{path} is empty or packed in a way that is not known here ({head.hex()})")
 
 
 def _piped(program: list[str], handle: IO[bytes], path: str, content: Content, deadline: float) -> None:
@@ -166,18 +168,24 @@ class _Inflate:
 
 
 def _cpios(source: _Source, content: Content, deadline: float) -> None:
-    """All archives of a stream, one after the other, zero padding between them."""
+    """All archives of a stream, one after the other, zero padding between them. Raises ValueError for none at all."""
+    if not _cpio(source, content, deadline):
+        raise ValueError("the packed archive is empty")
     while _cpio(source, content, deadline):
         pass
 
 
 def _cpio(source: _Source, content: Content, deadline: float) -> bool:
-    """One archive up to its trailer; False at the end of the stream."""
+    """One archive up to its trailer; False at the end of the stream. Raises ValueError for one without a trailer."""
+    entries = 0
     while True:
         _check(deadline)
         header = _header(source)
         if header is None:
+            if entries:
+                raise ValueError("the archive ends too early")
             return False
+        entries += 1
         size, name_size = int(header[54:62], 16), int(header[94:102], 16)
         name = _exactly(source, name_size + _pad(_HEADER + name_size)).split(b"\0", 1)[0].decode("utf-8", "replace")
         if name == "TRAILER!!!":

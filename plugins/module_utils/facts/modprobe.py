@@ -53,7 +53,7 @@ class Settings:
         )
 
     def alias(self, module: str) -> str:
-        """The module that is loaded when this one is asked for: by alias, or by ``install … modprobe -i X`` (Debian)."""
+        """The module that is loaded for this name: by alias, or by ``install … modprobe -i X`` (Debian)."""
         name = plain(module)
         if name in self.aliases and self.aliases[name] != "off":
             return self.aliases[name]

@@ -85,5 +85,5 @@ def wanted(name: str, releases: set[str]) -> bool:
     return match.group("flavour") in releases or not match.group("flavour")[0].isdigit()
 
 
-PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd", "runc",
-            "dkms", "build-essential", "gcc-")  # fmt: skip
+PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd",
+            "runc", "dkms", "build-essential", "gcc-")  # fmt: skip

@@ -114,8 +114,8 @@ def read_holders(ctx: Context) -> None:
 
 
 def has_devices(tree: Tree) -> bool:
-    """Whether device nodes of the driver are there."""
-    return any(re.match(r"nvidia(?:\d|ctl$|-uvm)", name) for name in _quiet_names(tree, "/dev"))
+    """Whether device nodes of the driver are there. Raises OSError."""
+    return any(re.match(r"nvidia(?:\d|ctl$|-uvm)", name) for name in tree.names("/dev"))
 
 
 def holders(tree: Tree) -> tuple[list[tuple[str, str]], int]:

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import boot, grub
+
+HEAD = """
+if [ -s $prefix/grubenv ]; then
+  set have_grubenv=true
+  load_env
+fi
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="%s"
+fi
+if [ x"${feature_menuentry_id}" = xy ]; then
+  menuentry_id_option="--id"
+else
+  menuentry_id_option=""
+fi
+export menuentry_id_option
+function savedefault {
+  if [ -z "${boot_once}" ]; then
+    saved_entry="${chosen}"
+    save_env saved_entry
+  fi
+}
+"""
+MENU = """
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-U' {
+\tload_video
+\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
+\tset root='hd0,gpt2'
+\tlinux\t/vmlinuz-6.1.0-50-amd64 root=UUID=U ro quiet
+\tinitrd\t/initrd.img-6.1.0-50-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-U' {
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-50-amd64' --class debian $menuentry_id_option 'gnulinux-6.1.0-50-amd64-advanced-U' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-50-amd64 root=UUID=U ro quiet
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-50-amd64 (recovery mode)' $menuentry_id_option 'gnulinux-6.1.0-50-amd64-recovery-U' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-50-amd64 root=UUID=U ro single
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-47-amd64' $menuentry_id_option 'gnulinux-6.1.0-47-amd64-advanced-U' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-47-amd64 root=UUID=U ro quiet
+\t}
+}
+menuentry "UEFI Firmware Settings" $menuentry_id_option 'uefi-firmware' {
+\tfwsetup
+}
+"""
+FORTY_SEVEN = "gnulinux-advanced-U>gnulinux-6.1.0-47-amd64-advanced-U"
+
+
+def put_grub(host, default="0", env="saved_entry=\n", directory="/boot/grub", menu=MENU, config=None):
+    host.put(f"{directory}/grub.cfg", HEAD % default + menu)
+    if env is not None:
+        host.put(f"{directory}/grubenv", f"# GRUB Environment Block\n{env}".ljust(1024, "#"))
+    host.put("/etc/default/grub", config if config is not None else f'GRUB_DEFAULT="{default}"\nGRUB_TIMEOUT=5\n')
+    host.directory("/sys/firmware")
+    put_mounts(host)
+
+
+def put_mounts(host, fstype="ext4", source="/dev/sda2", device="8:2", point="/boot"):
+    host.put(
+        "/proc/self/mountinfo",
+        f"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 {device} / {point} rw - {fstype} {source} rw\n",
+    )
+    host.link("/sys/dev/block/8:2", "../../devices/pci/block/sda/sda2")
+    host.put("/sys/devices/pci/block/sda/sda2/partition", "2")
+    host.link("/sys/class/block/sda2", "../../devices/pci/block/sda/sda2")
+
+
+def read(host):
+    return host.read(boot.read)
+
+
+def default_boot(host):
+    return read(host).facts["kernel"]["default_boot"]
+
+
+@pytest.mark.parametrize(
+    ("default", "env", "release"),
+    [
+        ("0", "", "6.1.0-50-amd64"),
+        ("${saved_entry}", f"saved_entry={FORTY_SEVEN}\n", "6.1.0-47-amd64"),
+        ("${saved_entry}", "saved_entry=\n", "6.1.0-50-amd64"),
+        ("${saved_entry}", "saved_entry=gone\n", "6.1.0-50-amd64"),
+        ("${saved_entry}", "saved_entry=1>2\n", "6.1.0-47-amd64"),
+        (
+            "${saved_entry}",
+            "saved_entry=gnulinux-advanced-U>Debian GNU/Linux, with Linux 6.1.0-47-amd64\n",
+            "6.1.0-47-amd64",
+        ),
+        ("${saved_entry}", "saved_entry=gnulinux-advanced-U>gone\n", "6.1.0-50-amd64"),
+        ("1>2", "", "6.1.0-47-amd64"),
+        ("1", "", "6.1.0-50-amd64"),
+        ("9", "", "6.1.0-50-amd64"),
+        (FORTY_SEVEN, "", "6.1.0-47-amd64"),
+        ("Advanced options for Debian GNU/Linux>2", "", "6.1.0-47-amd64"),
+    ],
+)
+def test_default_boot(host, default, env, release):
+    put_grub(host, default, env)
+    assert default_boot(host) == release
+
+
+def test_next_entry_does_not_change_the_default(host):
+    put_grub(host, "${saved_entry}", f"saved_entry=0\nnext_entry={FORTY_SEVEN}\n")
+    context = read(host)
+    assert context.facts["boot"]["next_entry"] == FORTY_SEVEN
+    assert context.facts["kernel"]["default_boot"] == "6.1.0-50-amd64"
+
+
+@pytest.mark.parametrize(
+    ("default", "mode"),
+    [("0", "index"), ("1>2", "index"), ("${saved_entry}", "saved"), (FORTY_SEVEN, "entry")],
+)
+def test_mode(host, default, mode):
+    put_grub(host, default)
+    assert read(host).facts["boot"]["default_mode"] == mode
+
+
+def test_grub_is_described(host):
+    put_grub(host, "${saved_entry}", f"saved_entry={FORTY_SEVEN}\n")
+    facts = read(host).facts["boot"]
+    assert (facts["firmware"], facts["loader"], facts["next_entry"], facts["saved_entry"]) == (
+        "bios",
+        "grub",
+        None,
+        FORTY_SEVEN,
+    )
+    assert (facts["boot_fs"], facts["boot_layout"], facts["env_writable"], facts["watchdog"]) == (
+        "ext4",
+        "partition",
+        True,
+        None,
+    )
+    assert facts["entries"][3] == {
+        "id": FORTY_SEVEN,
+        "title": "Debian GNU/Linux, with Linux 6.1.0-47-amd64",
+        "release": "6.1.0-47-amd64",
+    }
+    assert facts["entries"][-1] == {"id": "uefi-firmware", "title": "UEFI Firmware Settings", "release": None}
+
+
+def test_settings_that_have_not_reached_grub_cfg(host):
+    """default_mode is what is in force; configured_default what the next update-grub would write."""
+    put_grub(host, "0", config="GRUB_DEFAULT=0\n")
+    host.put("/etc/default/grub.d/zz-baremetal-nvidia.cfg", "GRUB_DEFAULT=saved\n")
+    facts = read(host).facts["boot"]
+    assert (facts["default_mode"], facts["configured_default"]) == ("index", "saved")
+
+
+def test_the_last_snippet_counts(host):
+    put_grub(host, config="GRUB_DEFAULT=0\n")
+    host.put("/etc/default/grub.d/50-cloudimg.cfg", 'GRUB_DEFAULT="1>2" # why\nexport GRUB_X=1\n')
+    host.put("/etc/default/grub.d/10-a.cfg", "GRUB_DEFAULT=saved\n")
+    host.put("/etc/default/grub.d/99-not-a-snippet.txt", "GRUB_DEFAULT=9\n")
+    assert boot.grub_settings(host.tree)["GRUB_DEFAULT"] == "1>2"
+
+
+def test_unreadable_menu_is_unknown(host):
+    put_grub(host)
+    host.path("/boot/grub/grub.cfg").unlink()
+    host.directory("/boot/grub/grub.cfg")
+    context = read(host)
+    assert {"boot.default_mode", "boot.entries", "kernel.default_boot"} <= set(context.unknown)
+    assert "default_boot" not in context.facts.get("kernel", {})
+    assert context.facts["boot"]["loader"] == "grub"
+
+
+def test_damaged_environment(host):
+    put_grub(host, "${saved_entry}")
+    host.put("/boot/grub/grubenv", "garbage")
+    context = read(host)
+    assert {"boot.next_entry", "boot.env_writable", "kernel.default_boot"} <= set(context.unknown)
+
+
+def test_no_environment_block(host):
+    put_grub(host, "${saved_entry}", env=None)
+    context = read(host)
+    assert context.facts["boot"]["env_writable"] is False and context.facts["boot"]["next_entry"] is None
+    assert context.facts["kernel"]["default_boot"] == "6.1.0-50-amd64"
+
+
+@pytest.mark.parametrize(
+    ("fstype", "name", "files", "layout", "writable"),
+    [
+        ("ext4", "sda2", {"partition": "2"}, "partition", True),
+        ("xfs", "sda2", {"partition": "2"}, "partition", True),
+        ("btrfs", "sda2", {"partition": "2"}, "btrfs", False),
+        ("ext4", "md0", {"md/level": "raid1"}, "mdraid", False),
+        ("ext4", "dm-0", {"dm/uuid": "LVM-abc"}, "lvm", False),
+        ("ext4", "dm-0", {"dm/uuid": "CRYPT-LUKS2-abc"}, "crypt", False),
+        ("ext4", "dm-0", {"dm/uuid": "part2-mpath-3600"}, "multipath", False),
+        ("ext4", "dm-0", {"dm/uuid": ""}, "dm", False),
+        ("ext4", "sda", {"size": "1"}, "disk", False),
+    ],
+)
+def test_layout(host, fstype, name, files, layout, writable):
+    put_grub(host)
+    host.put(
+        "/proc/self/mountinfo",
+        f"20 1 0:30 / / rw - overlay overlay rw\n21 20 9:9 / /boot rw - {fstype} /dev/{name} rw\n",
+    )
+    for file, content in files.items():
+        host.put(f"/sys/class/block/{name}/{file}", content)
+    facts = read(host).facts["boot"]
+    assert (facts["boot_layout"], facts["env_writable"]) == (layout, writable)
+
+
+def test_zfs_and_containers(host):
+    put_grub(host)
+    host.put("/proc/self/mountinfo", "20 1 0:30 / / rw - zfs rpool/ROOT rw\n")
+    assert read(host).facts["boot"]["boot_layout"] == "zfs"
+    host.put("/proc/self/mountinfo", "20 1 0:30 / / rw - overlay overlay rw\n")
+    facts = read(host).facts["boot"]
+    assert facts["boot_layout"] is None and facts["env_writable"] is False and facts["boot_fs"] == "overlay"
+
+
+def test_layout_that_sysfs_does_not_tell(host):
+    put_grub(host)
+    host.put("/proc/self/mountinfo", "20 1 9:9 / / rw - ext4 /dev/sdz1 rw\n")
+    context = read(host)
+    assert "sdz1" in context.unknown["boot.boot_layout"] and "boot_layout" not in context.facts["boot"]
+    assert "boot.env_writable" in context.unknown
+
+
+def test_grubenv_on_the_efi_partition(host):
+    """RHEL 8: grub2/grubenv is a link into the FAT file system, which GRUB can write."""
+    put_grub(host, "${saved_entry}", env=None, directory="/boot/grub2")
+    host.put("/boot/efi/EFI/redhat/grubenv", "# GRUB Environment Block\nsaved_entry=1>2\n".ljust(1024, "#"))
+    host.link("/boot/grub2/grubenv", "../efi/EFI/redhat/grubenv")
+    host.put(
+        "/proc/self/mountinfo", "20 1 8:1 / / rw - btrfs /dev/sda1 rw\n21 20 8:2 / /boot/efi rw - vfat /dev/sda2 rw\n"
+    )
+    context = read(host)
+    assert context.facts["boot"]["env_writable"] is True
+    assert context.facts["kernel"]["default_boot"] == "6.1.0-47-amd64"
+
+
+BLS = {
+    "/boot/loader/entries/abc-5.14.0-427.el9.x86_64.conf": "title RHEL 5.14.0-427\nversion 5.14.0-427.el9.x86_64\nlinux /vmlinuz-5.14.0-427.el9.x86_64\n",
+    "/boot/loader/entries/abc-5.14.0-503.el9.x86_64.conf": "title RHEL 5.14.0-503\nversion 5.14.0-503.el9.x86_64\nlinux /vmlinuz-5.14.0-503.el9.x86_64\n",
+    "/boot/loader/entries/abc-0-rescue.conf": "title rescue\nversion 0-rescue-abc\nlinux /vmlinuz-0-rescue-abc\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "release"),
+    [
+        ("saved_entry=abc-5.14.0-427.el9.x86_64\n", "5.14.0-427.el9.x86_64"),
+        ("saved_entry=0\n", "5.14.0-503.el9.x86_64"),
+        ("saved_entry=1\n", "5.14.0-427.el9.x86_64"),
+        ("", "5.14.0-503.el9.x86_64"),
+    ],
+)
+def test_grub_with_bls(host, env, release):
+    host.many(BLS)
+    put_grub(host, "${saved_entry}", env, "/boot/grub2", "insmod blscfg\nblscfg\n")
+    context = read(host)
+    assert context.facts["kernel"]["default_boot"] == release
+    assert context.facts["boot"]["entries"][0]["id"] == "abc-5.14.0-503.el9.x86_64"
+
+
+@pytest.mark.parametrize(
+    ("conf", "release"),
+    [
+        ("timeout 3\n", "5.14.0-503.el9.x86_64"),
+        ("default abc-5.14.0-427*\n", "5.14.0-427.el9.x86_64"),
+        ("default abc-5.14.0-427.el9.x86_64.conf\n", "5.14.0-427.el9.x86_64"),
+    ],
+)
+def test_systemd_boot(host, conf, release):
+    host.many(BLS)
+    host.put("/boot/loader/loader.conf", conf)
+    host.directory("/sys/firmware/efi")
+    context = read(host)
+    assert (context.facts["boot"]["loader"], context.facts["boot"]["firmware"]) == ("systemd-boot", "uefi")
+    assert context.facts["kernel"]["default_boot"] == release
+    assert context.facts["boot"]["env_writable"] is False
+
+
+def test_systemd_boot_variables(host):
+    host.many(BLS)
+    host.put("/boot/loader/loader.conf", "")
+    guid = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+    value = bytes(4) + "abc-5.14.0-427.el9.x86_64.conf\0".encode("utf-16-le")
+    host.put(f"/sys/firmware/efi/efivars/LoaderEntryDefault-{guid}", value)
+    host.put(f"/sys/firmware/efi/efivars/LoaderEntryOneShot-{guid}", value)
+    context = read(host)
+    assert context.facts["kernel"]["default_boot"] == "5.14.0-427.el9.x86_64"
+    assert context.facts["boot"]["next_entry"] == "abc-5.14.0-427.el9.x86_64.conf"
+
+
+def test_no_boot_loader(host):
+    host.directory("/boot")
+    context = read(host)
+    assert context.facts["boot"]["loader"] is None and context.facts["kernel"]["default_boot"] is None
+    assert context.facts["boot"]["entries"] == []
+    assert "boot.firmware" in context.unknown
+
+
+def test_other_loaders_say_what_is_not_read(host):
+    host.put("/boot/extlinux/extlinux.conf")
+    context = read(host)
+    assert context.facts["boot"]["loader"] == "extlinux" and "kernel.default_boot" in context.unknown
+
+
+def test_entry_whose_image_has_no_release(host):
+    menu = "menuentry 'Linux' {\n linux /vmlinuz root=x\n}\n"
+    put_grub(host, menu=menu)
+    assert "kernel.default_boot" in read(host).unknown
+    host.link("/vmlinuz", "boot/vmlinuz-6.1.0-50-amd64")
+    assert default_boot(host) == "6.1.0-50-amd64"
+
+
+def test_many_entries_are_cut_and_it_is_said(host):
+    menu = "".join(f"menuentry 'L{n}' --id l{n} {{\n linux /vmlinuz-6.{n}\n}}\n" for n in range(30))
+    put_grub(host, menu=menu)
+    context = read(host)
+    assert len(context.facts["boot"]["entries"]) == 16 and "30 entries" in context.unknown["boot.entries[]"]
+
+
+def test_watchdog(host):
+    put_grub(host)
+    host.put("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
+    assert read(host).facts["boot"]["watchdog"] == "iTCO_wdt"
+
+
+def test_titles_with_quotes():
+    menu = grub.parse_menu("menuentry 'it'\\''s' --id=x {\nlinux /vmlinuz-1.0\n}\n")
+    assert (menu.entries[0].title, menu.entries[0].id, menu.entries[0].release) == ("it's", "x", "1.0")
+
+
+def test_an_empty_menu_boots_nothing():
+    assert grub.default_entry(grub.parse_menu(""), {}) is None

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import pci
+
+RESOURCE = (
+    "0x00000000c6000000 0x00000000c6ffffff 0x0000000000040200\n"
+    "0x000020c000000000 0x000020dfffffffff 0x000000000014220c\n"
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+)
+
+
+def device(host, address, device="0x2330", kind="0x030200", vendor="0x10de", **files):
+    where = f"/sys/bus/pci/devices/{address}"
+    values = {
+        "vendor": vendor, "device": device, "class": kind, "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1",
+        "numa_node": "1", "current_link_width": "16", "max_link_width": "16", "current_link_speed": "32.0 GT/s PCIe",
+        "max_link_speed": "32.0 GT/s PCIe", "resource": RESOURCE, **files,
+    }  # fmt: skip
+    for name, value in values.items():
+        if value is not None:
+            host.put(f"{where}/{name}", value + ("" if name == "resource" else "\n"))
+    return where
+
+
+def test_gpu(host):
+    where = device(host, "0000:3b:00.0")
+    host.link(f"{where}/driver", "../../../../bus/pci/drivers/nvidia")
+    context = host.read(pci.read)
+    assert context.facts["gpus"] == [
+        {
+            "address": "0000:3b:00.0", "id": "10de:2330", "subsystem": "10de:16c1", "class": "0302", "driver": "nvidia",
+            "numa_node": 1, "link": {"width": 16, "width_max": 16, "speed": 32.0, "speed_max": 32.0}, "bar_ok": True,
+            "persistence": None, "mig": None, "fabric": None,
+        }
+    ]  # fmt: skip
+    assert context.facts["nvswitches"] == [] and context.unknown == {}
+
+
+def test_other_devices_are_left_out(host):
+    device(host, "0000:01:00.0", vendor="0x8086")
+    device(host, "0000:3b:00.1", kind="0x040300")
+    device(host, "0000:05:00.0", device="0x22a3", kind="0x068000")
+    context = host.read(pci.read)
+    assert context.facts["gpus"] == []
+    assert context.facts["nvswitches"] == [{"address": "0000:05:00.0", "id": "10de:22a3"}]
+
+
+def test_no_node_no_subsystem_no_driver_no_link(host):
+    device(host, "0000:01:00.0", numa_node="-1", subsystem_vendor="0x0000", current_link_width="0",
+           current_link_speed="Unknown")  # fmt: skip
+    row = host.read(pci.read).facts["gpus"][0]
+    assert (row["numa_node"], row["subsystem"], row["driver"]) == (None, None, None)
+    assert row["link"]["width"] is None and row["link"]["speed"] is None and row["link"]["width_max"] == 16
+
+
+@pytest.mark.parametrize(
+    ("lines", "fine"),
+    [
+        (RESOURCE, True),
+        (RESOURCE.replace("0x000020c000000000 0x000020dfffffffff", "0x0000000000000000 0x0000001fffffffff"), False),
+        (RESOURCE.replace("0x000000000014220c", "0x000000002014220c"), False),
+        (RESOURCE.replace("0x000000000014220c", "0x0000000000000000"), False),
+        (RESOURCE.replace("00c6000000 0x00000000c6ffffff", "0000000000 0x0000000000ffffff"), False),
+    ],
+)
+def test_bars(lines, fine):
+    assert pci.bars_ok(lines) is fine
+
+
+def test_missing_resource_is_unknown_and_no_verdict(host):
+    device(host, "0000:3b:00.0", resource=None)
+    context = host.read(pci.read)
+    assert "bar_ok" not in context.facts["gpus"][0]
+    assert "gpus[0000:3b:00.0].bar_ok" in context.unknown
+
+
+def test_a_damaged_device_does_not_hide_the_others(host):
+    device(host, "0000:3b:00.0", device="")
+    device(host, "0000:5e:00.0")
+    context = host.read(pci.read)
+    assert [row["address"] for row in context.facts["gpus"]] == ["0000:5e:00.0"]
+    assert "gpus[0000:3b:00.0]" in context.unknown
+
+
+def test_without_sysfs(host):
+    context = host.read(pci.read)
+    assert set(context.unknown) == {"gpus", "nvswitches"} and context.facts == {}
