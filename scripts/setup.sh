@@ -79,15 +79,17 @@ lock_for() {
     fi
 }
 
+minor() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
 make_venv() {
     local venv=$1 python=$2 lock stamp
     lock=$(lock_for "$python")
-    stamp="$("$python" -c 'import sys; print(sys.version)') $(sha256sum <"$lock")"
-    if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.stamp" 2>/dev/null)" = "$stamp" ] && "$venv/bin/python" -c '' 2>/dev/null; then
+    stamp="$(minor "$python") $(sha256sum "$lock" | cut -d' ' -f1)"
+    if [ "$(cat "$venv/.stamp" 2>/dev/null)" = "$stamp" ] && [ "$(minor "$venv/bin/python")" = "${stamp%% *}" ]; then
         return 0
     fi
-    say "$venv: $("$python" --version), $lock (about a minute) …"
-    if ! { [ -x "$venv/bin/python" ] && [ "$("$venv/bin/python" -c 'import sys; print(sys.version)' 2>/dev/null)" = "${stamp% *-}" ]; }; then
+    say "$venv: Python ${stamp%% *}, $lock (about a minute) …"
+    if [ "$(minor "$venv/bin/python")" != "${stamp%% *}" ]; then
         "$python" -m venv --clear "$venv"
     fi
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$lock" >&2 ||
