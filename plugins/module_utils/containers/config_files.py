@@ -1,0 +1,166 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""containerd's configuration files on the host: read them all, try new ones, put them in place.
+
+What the files mean is worked out on the controller. Here they are bytes; the only thing that is looked for is the list
+of imports, to know which files to hand over.
+"""
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import HostError
+from ..run import Result
+from ..state import Store, stamp
+from . import keepers
+
+Runner = Callable[..., Result]
+
+_IMPORTS = re.compile(rb"^[ \t]*imports[ \t]*=[ \t]*\[(?P<list>[^\]]*)\]", re.MULTILINE)
+_COMMENT = re.compile(rb"(?m)#.*$")
+_QUOTED = re.compile(rb"\"([^\"]*)\"|'([^']*)'")
+_BESIDE = ("conf.d/*.toml", "config.d/*.toml")
+_MOST_FILES = 100
+_MOST_BYTES = 1024 * 1024
+PLACEHOLDER = b"@FOLDER@"  # stands for the folder in which a trial lies
+DUMP_TIMEOUT = 30
+
+
+class ConfigError(HostError):
+    """Files cannot be read, tried or put in place."""
+
+
+@dataclass
+class Read:
+    """What is on the host."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    looked: list[str] = field(default_factory=list)  # every path and pattern that was looked for
+    version: str | None = None  # as `containerd --version` prints it
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file that was written, and where what was there before is kept (None: there was none)."""
+
+    path: str
+    backup: str | None
+
+
+def checksum(content: bytes | None) -> str | None:
+    """SHA-256 of a content; None stands for no file."""
+    return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def read(main: str, extra: Iterable[str], program: str, run: Runner) -> Read:
+    """The main file, what it imports, what lies beside it in folders meant for imports, and ``extra`` paths."""
+    found = Read()
+    folder = os.path.dirname(main)
+    todo = [main, *extra, *(os.path.join(folder, pattern) for pattern in _BESIDE)]
+    while todo:
+        pattern = todo.pop(0)
+        if pattern in found.looked:
+            continue
+        found.looked.append(pattern)
+        for path in sorted(glob.glob(pattern)) if "*" in pattern else [pattern]:
+            if path in found.files or len(found.files) >= _MOST_FILES:
+                continue
+            content = _content(path)
+            if content is None:
+                continue
+            found.files[path] = content
+            todo += _imports(path, content)
+    result = run([program, "--version"], timeout=10)
+    match = re.search(r"\sv?(\d+\.\d+\.\d+\S*)", result.out) if result.ok else None
+    found.version = match[1] if match else None
+    return found
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            raise ConfigError(f"{path} is larger than {_MOST_BYTES} bytes: that is no configuration")
+    except FileNotFoundError:
+        return None
+    if os.path.isdir(path):
+        return None
+    return keepers.read(path)
+
+
+def _imports(path: str, content: bytes) -> list[str]:
+    match = _IMPORTS.search(content)
+    if match is None:
+        return []
+    names = [one or two for one, two in _QUOTED.findall(_COMMENT.sub(b"", match["list"]))]
+    return [os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(name))) for name in names if name]
+
+
+def trial(trees: Mapping[str, Mapping[str, bytes]], program: str, run: Runner) -> dict[str, dict[str, Any]]:
+    """What ``containerd config dump`` prints for each tree (name of a file: content; the main one is config.toml).
+
+    The trees lie in a folder that only root can read and that is gone afterwards.
+    """
+    outcome: dict[str, dict[str, Any]] = {}
+    base = tempfile.mkdtemp(prefix="baremetal-nvidia-")
+    try:
+        for name, files in trees.items():
+            folder = os.path.join(base, name)
+            os.mkdir(folder, 0o700)
+            for file, content in files.items():
+                with open(os.path.join(folder, os.path.basename(file)), "wb") as handle:
+                    handle.write(content.replace(PLACEHOLDER, os.fsencode(folder)))
+            result = run([program, "--config", os.path.join(folder, "config.toml"), "config", "dump"],
+                         timeout=DUMP_TIMEOUT)
+            outcome[name] = {"rc": result.rc, "out": result.out.replace(folder, "@FOLDER@"),
+                             "why": "" if result.ok else result.why("containerd config dump").replace(base, "")}
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    return outcome
+
+
+def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, run: Runner, store: Store, *,
+          run_id: str | None, keep: int, backups: str = keepers.BACKUPS) -> list[Placed]:
+    """Write (path, content, checksum of what was read) in order; all of them or none.
+
+    Raises ConfigError if a file is not what it was when it was read, or if containerd cannot read the outcome; the
+    former files are back then.
+    """
+    for path, _new, expected in files:
+        if checksum(keepers.read(path)) != expected:
+            raise ConfigError(f"{path} was changed by somebody else since it was read; nothing was written, run again")
+    store.begin(run_id or "containerd_config", "gpu_containerd", "containerd's configuration")
+    store.step("config")
+    done: list[Placed] = []
+    try:
+        for path, content, _expected in files:
+            saved = keepers.backup(path, keep, backups)
+            done.append(Placed(path, saved))
+            keepers.replace(path, content)
+        result = run([program, "--config", main, "config", "dump"], timeout=DUMP_TIMEOUT)
+        if not result.ok:
+            raise ConfigError(f"{result.why('containerd config dump')}; the former files are back")
+        store.update(lambda data: data["backups"].extend(
+            {"path": item.path, "backup": item.backup, "at": stamp(store.clock())} for item in done))
+        store.step("restart")
+    except BaseException:
+        put_back(done)
+        store.finish()
+        raise
+    return done
+
+
+def put_back(placed: Iterable[Placed]) -> None:
+    """Bring back what was there before, the last file first."""
+    for item in reversed(list(placed)):
+        with contextlib.suppress(FileNotFoundError):
+            keepers.restore(item.path, item.backup)

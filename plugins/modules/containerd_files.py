@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: containerd_files
+short_description: Read, try and place containerd's configuration files
+version_added: 0.1.0
+description:
+  - The part of M(baremetal.nvidia.containerd_config) that runs on the host. It does not know what the files mean.
+  - Use M(baremetal.nvidia.containerd_config), which hides what this one returns. Configuration can hold passwords of
+    registries.
+author:
+  - baremetal.nvidia maintainers (@baremetal-nvidia)
+extends_documentation_fragment:
+  - baremetal.nvidia.host
+attributes:
+  diff_mode:
+    support: none
+    description: M(baremetal.nvidia.containerd_config) shows which settings change.
+options:
+  mode:
+    description:
+      - V(read) returns the files.
+      - V(trial) lets containerd read other files in a folder of their own.
+      - V(place) writes files, all or none.
+    type: str
+    choices: [read, trial, place]
+    required: true
+  path:
+    description: containerd's main file.
+    type: path
+    default: /etc/containerd/config.toml
+  program:
+    description: containerd's program.
+    type: str
+    default: containerd
+  extra:
+    description: For V(read), more files or patterns.
+    type: list
+    elements: str
+    default: []
+  trees:
+    description:
+      - For V(trial), by name of the trial, its files (name and content as base64). The main one is config.toml.
+    type: dict
+    default: {}
+  files:
+    description: For V(place), the files in the order in which they are written.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The file.
+        type: path
+        required: true
+      content:
+        description: Its new content, as base64.
+        type: str
+        required: true
+      sha256:
+        description: Checksum of the file as it was read. Empty means that there was none.
+        type: str
+  backup_keep:
+    description: How many backups of a file are kept, in C(/var/lib/baremetal-nvidia/backups).
+    type: int
+    default: 5
+"""
+
+EXAMPLES = r"""
+- name: Read the files
+  baremetal.nvidia.containerd_files:
+    mode: read
+  no_log: true
+"""
+
+RETURN = r"""
+files:
+  description: For V(read), by path, the content as base64.
+  returned: success
+  type: dict
+looked:
+  description: For V(read), the paths and patterns that were looked for.
+  returned: success
+  type: list
+  elements: str
+version:
+  description: For V(read), the version of containerd. Null without one.
+  returned: success
+  type: str
+dumps:
+  description:
+    - For V(trial), by name, what containerd printed (RV(ignore:out)), its status and the reason of a failure.
+  returned: success
+  type: dict
+backups:
+  description: For V(place), the files that were written and their backups (null where there was no file).
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import base64
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import config_files
+from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
+from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["read", "trial", "place"], "required": True},
+            "path": {"type": "path", "default": "/etc/containerd/config.toml"},
+            "program": {"type": "str", "default": "containerd"},
+            "extra": {"type": "list", "elements": "str", "default": []},
+            "trees": {"type": "dict", "default": {}, "no_log": True},
+            "files": {"type": "list", "elements": "dict", "default": [], "options": {
+                "path": {"type": "path", "required": True},
+                "content": {"type": "str", "required": True, "no_log": True},
+                "sha256": {"type": "str"}}},
+            "backup_keep": {"type": "int", "default": 5},
+            "lease": {"type": "str"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        if params["mode"] == "read":
+            found = config_files.read(params["path"], params["extra"], params["program"], run)
+            module.exit_json(changed=False, version=found.version, looked=found.looked, files={
+                path: base64.b64encode(content).decode() for path, content in found.files.items()})
+        if params["mode"] == "trial":
+            trees = {name: {file: base64.b64decode(text) for file, text in files.items()}
+                     for name, files in params["trees"].items()}
+            module.exit_json(changed=False, dumps=config_files.trial(trees, params["program"], run))
+        if module.check_mode:
+            module.exit_json(changed=bool(params["files"]), backups=[])
+        store = Store()
+        store.renew(params["lease"])
+        placed = config_files.place(
+            [(item["path"], base64.b64decode(item["content"]), item["sha256"] or None) for item in params["files"]],
+            params["path"], params["program"], run, store, run_id=params["lease"], keep=params["backup_keep"])
+    except (HostError, OSError, ValueError) as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(changed=bool(placed), backups=[{"path": item.path, "backup": item.backup} for item in placed])
+
+
+if __name__ == "__main__":
+    main()
