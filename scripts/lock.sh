@@ -15,8 +15,9 @@ lock() {
     echo "lock: $target with Python $version …" >&2
     "$python" -m venv "$work/$version"
     "$work/$version/bin/python" -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.in
-    "$work/$version/bin/python" -m pip freeze --exclude pip --exclude setuptools >"$work/lock.txt"
-    mv "$work/lock.txt" "$target"
+    "$work/$version/bin/python" -m pip freeze --all --exclude pip |
+        awk -F == '{name = tolower($1); gsub(/[._]+/, "-", name); print name "==" $2}' | sort >"$work/lock.txt"
+    cat "$work/lock.txt" >"$target"
 }
 
 lock 3.11 requirements/dev-py311.txt
