@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -119,5 +119,4 @@ class ContainerdDecision:
 
 
 def _plain(decision: Any) -> dict[str, Any]:
-    shape: dict[str, Any] = asdict(decision)
-    return shape
+    return {name: getattr(decision, name) for name in decision.__dataclass_fields__}

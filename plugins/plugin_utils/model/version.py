@@ -228,11 +228,10 @@ def _deb_part(left: str, right: str) -> int:
 
 def _rpm_one(a: str | None, b: str | None) -> int:
     """Two different segments of an rpm version; None stands past the end of one."""
-    for mark, sign in (("~", -1), ("^", None)):
-        if mark in (a, b):
-            other = b if a == mark else a
-            value = sign if sign is not None else (1 if other is None else -1)
-            return value if a == mark else -value
+    if "~" in (a, b):
+        return -1 if a == "~" else 1
+    if "^" in (a, b):  # above the end of the other version, below anything that goes on
+        return (1 if b is None else -1) if a == "^" else (-1 if a is None else 1)
     if a is None or b is None:
         return -1 if a is None else 1
     if a.isdigit() != b.isdigit():

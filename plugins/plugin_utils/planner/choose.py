@@ -9,12 +9,14 @@ end, below its security floor or untried on the kernel is taken only where nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from ..model import version as versions
-from ..model.plan import Finding
+from ..model.facts import each
 from ..rules import registry
 from ..rules.context import Candidate, Context, Refusal
+from ..rules.gpu import last_branch
 from . import candidates
 
 _RELUCTANT = frozenset(("DRV003", "DRV004", "KRN002"))
@@ -36,14 +38,14 @@ def _asked(context: Context) -> None:
     branch = wishes.driver_branch
     if branch == "auto":
         branch = versions.branch_of(wishes.driver_version or "")
-    found = [one for source in candidates.sources(context)
-             for one in candidates.of_branch(context, branch, source, wishes.driver_version)]
+    found = _lazy(one for source in candidates.sources(context)
+                  for one in candidates.of_branch(context, branch, source, wishes.driver_version))
     installed = context.installed
-    if not found and installed is not None and installed.branch == branch and installed.version == (
+    if found is None and installed is not None and installed.branch == branch and installed.version == (
         wishes.driver_version or installed.version
     ):
-        found = [one for one in (candidates.as_it_is(context),) if one is not None]
-    if not found:
+        found = _lazy(one for one in (candidates.as_it_is(context),) if one is not None)
+    if found is None:
         found = [candidates.bare(context, branch, wishes.driver_version, candidates.sources(context)[0])]
     refused = _first_without_error(context, found)
     if refused is None:
@@ -58,15 +60,23 @@ def _asked(context: Context) -> None:
         _say(context, f"R{branch} is refused: {refusals[0].summary}" if refusals else f"R{branch} is refused")
 
 
-def _first_without_error(context: Context, found: list[Candidate]) -> Candidate | None:
+def _lazy(found: Iterator[Candidate]) -> Iterable[Candidate] | None:
+    """Return the candidates, made one at a time; None if there is none at all."""
+    first = next(found, None)
+    return None if first is None else chain((first,), found)
+
+
+def _first_without_error(context: Context, found: Iterable[Candidate]) -> Candidate | None:
     """Take the first candidate without an error; else return the first one, with its errors in ``refusals``."""
-    for candidate in found[:_MOST_JUDGED]:
+    first = None
+    for candidate in islice(found, _MOST_JUDGED):
+        first = first or candidate
         errors = [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]
         if not errors:
             context.candidate = candidate
             return None
         context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
-    return found[0]
+    return first
 
 
 def _sticky(context: Context) -> None:
@@ -95,7 +105,7 @@ def _sticky(context: Context) -> None:
         context.asked, context.left = here, None
 
 
-def _auto(context: Context) -> Iterator[list[Candidate]]:
+def _auto(context: Context) -> Iterator[Iterable[Candidate]]:
     """Yield the candidates of a new host in rounds: one per source, newest branch first."""
     if context.packaging is None:
         return
@@ -104,16 +114,14 @@ def _auto(context: Context) -> Iterator[list[Candidate]]:
         rows = [row for name in names if (row := context.matrix.branch(name)) is not None]
         for types in (("production", "lts"), ("legacy",)):
             branches = sorted((row.name for row in rows if row.type in types), key=int, reverse=True)
-            found = [one for branch in branches for one in candidates.of_branch(context, branch, source)]
-            if found:
-                yield found
+            yield (one for branch in branches for one in candidates.of_branch(context, branch, source))
 
 
-def _best(context: Context, rounds: Iterator[list[Candidate]]) -> None:
+def _best(context: Context, rounds: Iterator[Iterable[Candidate]]) -> None:
     first_refused: Candidate | None = None
     for found in rounds:
         reluctant: Candidate | None = None
-        for candidate in found[:_MOST_JUDGED]:
+        for candidate in islice(found, _MOST_JUDGED):
             findings = list(registry.judge(context, candidate))
             errors = [finding for finding in findings if finding.severity == "error"]
             if errors:
@@ -129,7 +137,18 @@ def _best(context: Context, rounds: Iterator[list[Candidate]]) -> None:
             _because(context, context.candidate)
             return
     if context.asked is None and first_refused is not None:
-        context.asked = first_refused
+        context.asked = _only_branch(context) or first_refused
+
+
+def _only_branch(context: Context) -> Candidate | None:
+    """Return the bare candidate of the last branch that knows all GPUs, where no source has that branch."""
+    lasts = [last for card in each(context.cards) if (last := last_branch(card)) is not None]
+    if not lasts or context.packaging is None:
+        return None
+    last = min(lasts, key=int)
+    if context.packaging.find(branch=last):
+        return None
+    return candidates.bare(context, last, None, candidates.sources(context)[0])
 
 
 def _because(context: Context, chosen: Candidate) -> None:
@@ -156,8 +175,3 @@ def _flavour_reason(context: Context, chosen: Candidate) -> str:
 def _say(context: Context, reason: str) -> None:
     if reason not in context.driver.because:
         context.driver.because.append(reason)
-
-
-def errors_of(context: Context, candidate: Candidate) -> list[Finding]:
-    """Return what rules of severity error have against a candidate."""
-    return [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]

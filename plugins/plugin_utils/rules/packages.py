@@ -30,7 +30,9 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
         return
     where = f"{context.host.os.name} ({_source(candidate.source)})"
     if candidate.series is None:
-        rows = context.packaging.find(source=candidate.source if candidate.source in ("distro", "nvidia") else None)
+        asked = context.wishes.driver_source
+        where = context.host.os.name if asked == "auto" else where
+        rows = context.packaging.find(source=asked if asked in ("distro", "nvidia") else None)
         known = sorted({row.branch for row in rows}, key=int)
         yield Hit(f"R{candidate.branch}", f"R{candidate.branch}{_exact(candidate)} is not packaged for {where}; "
                                           f"it has {', '.join(known) or 'none'}")
