@@ -14,7 +14,7 @@ PATHS: tuple[str, ...] = (
     "/etc/apt/preferences.d/baremetal-nvidia",
     "/etc/apt/apt.conf.d/52baremetal-nvidia",
     "/etc/default/grub.d/zz-baremetal-nvidia.cfg",
-    "/etc/containerd/conf.d/50-baremetal-nvidia.toml",
+    "/etc/containerd/conf.d/99-nvidia.toml",
 )
 
 # Reported when there: names are chosen by what is configured.

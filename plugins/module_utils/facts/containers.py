@@ -137,8 +137,11 @@ def printable(text: str) -> str:
 
 
 def drop_ins(ctx: Context, home: Home, text: str | None) -> dict[str, str]:
-    """Path → text of all files that belong to the configuration: imported ones (also theirs), those that lie beside the
-    main file in conf.d or config.d and may be imported by nobody, and the distribution's templates."""
+    """Path → text of all files that belong to the configuration.
+
+    Imported ones (and theirs), those that lie beside the main file in conf.d or config.d and may be imported by nobody,
+    and the distribution's templates.
+    """
     tree = ctx.tree
     directory = home.config.rsplit("/", 1)[0]
     found: dict[str, str] = {}

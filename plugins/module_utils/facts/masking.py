@@ -16,7 +16,7 @@ _QUERY = re.compile(
 )
 # key = value and key: value, where the key names a secret: quoted (TOML, also ''' and \"\"\") or a bare word
 _SECRET_KEY = (
-    r"(?:[A-Za-z0-9_.-]*(?:passw(?:or)?d|passphrase|secrets?|secret[_-]?key|tokens?|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)"
+    r"(?:[A-Za-z0-9_.-]*(?:passw(?:or)?d|passphrase|secrets?|tokens?|credentials?|(?:secret|api|access|private)[_-]?key)"
     r"|auth|authorization|proxy-authorization|cookie)"
 )
 _ASSIGN = re.compile(

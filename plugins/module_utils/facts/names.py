@@ -10,35 +10,37 @@ import re
 # ---- installed
 
 _KERNEL = (
-    r"linux-(?:image|headers|modules|objects|signatures|restricted-modules|kbuild|compiler)(?:-.*)?|"
-    r"linux(?:-(?:generic|lowlatency|virtual|server|oem|nvidia|aws|azure|gcp|oracle|ibm|gke|kvm|raspi|realtime))(?:-.*)?|"
-    r"linux-tools-none|kernel|kernel-(?:core|modules|modules-core|modules-extra|devel|devel-matched|default.*|azure.*|64k.*|"
-    r"rt.*|uek.*|ml.*|lt.*|longterm.*|syms|source|macros|automotive.*)|kernel6\.\d+.*"
+    r"linux-(?:image|headers|modules|objects|signatures|restricted-modules|kbuild|compiler|binary)(?:-.*)?|"
+    r"linux-base-(?:\d.*|amd64|arm64|rt-.*|cloud-.*)|"  # Debian 14 splits its kernel packages
+    r"linux-(?:generic|lowlatency|virtual|server|oem|nvidia|aws|azure|gcp|oracle|ibm|gke|kvm|raspi|realtime)(?:-.*)?|"
+    r"kernel|kernel-(?:core|modules|modules-core|modules-extra|devel|devel-matched|syms|source|macros)|"
+    r"kernel-(?:default|azure|64k|rt|uek|ml|lt|longterm|automotive)(?:-.*)?|kernel6\.\d+.*"
 )
 _DRIVER = (
-    r"nvidia-.*|libnvidia-.*|libcuda1|libcuda\.so.*|libnvcuvid1|libnvsdm.*|nvlsm|nvlink.*|cuda-drivers.*|cuda-compat-.*|"
-    r"firmware-nvidia-.*|nv-fabricmanager.*|nvlink5.*|xserver-xorg-video-nvidia.*|kmod-nvidia.*|dkms-nvidia|dkms-open-nvidia|"
-    r"glx-alternative-nvidia|update-glx|datacenter-gpu-manager.*|libxnvctrl0|screen-resolution-extra-nvidia|mst|"
-    r"akmod-nvidia.*|xorg-x11-drv-nvidia.*|libnvfm.*|ubuntu-drivers-common|gdrcopy|gdrdrv-dkms|suse-prime"
+    r"nvidia-.*|libnvidia-.*|libcuda1|libcuda\.so.*|libnvcuvid1|libnvsdm.*|nvlsm|nvlink.*|cuda-(?:drivers|compat).*|"
+    r"firmware-nvidia-.*|nv-fabricmanager.*|xserver-xorg-video-nvidia.*|kmod-nvidia.*|dkms-nvidia|dkms-open-nvidia|"
+    r"glx-alternative-nvidia|update-glx|datacenter-gpu-manager.*|libxnvctrl0|akmod-nvidia.*|xorg-x11-drv-nvidia.*|"
+    r"libnvfm.*|ubuntu-drivers-common|gdrcopy|gdrdrv-dkms|suse-prime"
 )
 _CUDA = r"cuda|cuda-(?:keyring|toolkit|runtime|nvcc)(?:-\d.*)?|cuda-\d+-\d+|libnccl2|libcudnn\d+(?:-cuda-\d+)?"
 _CONTAINERS = (
-    r"containerd|containerd\.io|containerd2?|runc|docker-ce|docker\.io|docker|moby-engine|moby-containerd|moby-runc|cri-o|podman|"
-    r"kubelet|kubeadm|k3s.*|rke2-.*|kubernetes.*-kubelet"
+    r"containerd|containerd\.io|containerd2?|runc|docker-ce|docker\.io|docker|moby-engine|moby-containerd|moby-runc|"
+    r"cri-o|podman|kubelet|kubeadm|k3s.*|rke2-.*|kubernetes.*-kubelet"
 )
 _TOOLS = (
-    r"gcc|gcc-\d+|gcc\d+|clang|clang-\d+|make|build-essential|dkms|kmod|needrestart|unattended-upgrades|initramfs-tools|dracut|"
-    r"grub-(?:pc|efi-amd64|efi-arm64|common)|grub2-(?:common|tools|pc|efi-x64)|grubby|shim-signed|mokutil|mokutil.*|linux-base|"
-    r"python3-apt|pve-kernel-.*|proxmox-.*kernel-.*|dnf-automatic|dnf-plugin-versionlock|python3-dnf-plugin-versionlock|yum-plugin-versionlock|libdnf5-plugin-.*|"
-    r"elfutils-libelf-devel|zstd"
+    r"gcc|gcc-\d+|gcc\d+|clang|clang-\d+|make|build-essential|dkms|kmod|needrestart|unattended-upgrades|zstd|dracut|"
+    r"initramfs-tools|grub-(?:pc|efi-amd64|efi-arm64|common)|grub2-(?:common|tools|pc|efi-x64)|grubby|shim-signed|"
+    r"mokutil|linux-base|python3-apt|pve-kernel-.*|proxmox-.*kernel-.*|dnf-automatic|elfutils-libelf-devel|"
+    r"(?:python3-)?dnf-plugin-versionlock|yum-plugin-versionlock|libdnf5-plugin-.*"
 )
 _OUT_OF_TREE = (
-    r"mlnx-ofed.*|mlnx-ofa_kernel.*|mlnx-tools|doca-ofed.*|doca-.*kernel.*|ofed-.*|kmod-mlnx.*|zfs|zfs-dkms|zfsutils-linux|zfs-modules-.*|kmod-zfs.*|"
-    r"spl-dkms|lustre-.*|kmod-lustre.*|knem.*|xpmem.*|beegfs-client.*|gpfs\..*|nvidia-fs.*|nvidia-peermem.*"
+    r"mlnx-ofed.*|mlnx-ofa_kernel.*|mlnx-tools|doca-ofed.*|doca-.*kernel.*|ofed-.*|kmod-mlnx.*|zfs|zfs-dkms|"
+    r"zfsutils-linux|zfs-modules-.*|kmod-zfs.*|spl-dkms|lustre-.*|kmod-lustre.*|knem.*|xpmem.*|beegfs-client.*|gpfs\..*"
 )
 INSTALLED = re.compile(f"^(?:{_KERNEL}|{_DRIVER}|{_CUDA}|{_CONTAINERS}|{_TOOLS}|{_OUT_OF_TREE})$")
 _NEVER = re.compile(
-    r"^(?:linux-libc-dev|linux-(?:doc|perf|source|support|sysctl|cpupower).*|nvidia-cuda-(?:doc|samples|gdb).*|.*-(?:dbgsym|dbg|debuginfo|debugsource|doc))$"
+    r"^(?:linux-libc-dev|linux-(?:doc|perf|source|support|sysctl|cpupower).*|nvidia-cuda-(?:doc|samples|gdb).*|"
+    r".*-(?:dbgsym|dbg|debuginfo|debugsource|doc))$"
 )
 
 KERNEL_OR_DRIVER = re.compile(f"^(?:{_KERNEL}|{_DRIVER})$")
@@ -47,20 +49,24 @@ KERNEL = re.compile(f"^(?:{_KERNEL})$")
 # ---- available: only what a decision can be about
 
 _KERNEL_META = re.compile(
-    r"^linux-(?:image|headers)-(?:(?:rt-|cloud-)?(?:amd64|arm64)|generic|lowlatency|virtual|nvidia|aws|azure|gcp|oracle)(?:-64k)?"
-    r"(?:-hwe-\d\d\.\d\d(?:-edge)?|-lts-\d\d\.\d\d|-\d\d\.\d\d\w*)?$|"
+    r"^linux-(?:image|headers)-(?:(?:rt-|cloud-)?(?:amd64|arm64)|generic|lowlatency|virtual|nvidia|aws|azure|gcp|oracle)"
+    r"(?:-64k)?(?:-hwe-\d\d\.\d\d(?:-edge)?|-lts-\d\d\.\d\d|-\d\d\.\d\d\w*)?$|"
     r"^linux-(?:generic|lowlatency|nvidia|virtual)(?:-64k)?(?:-hwe-\d\d\.\d\d(?:-edge)?|-\d\d\.\d\d)?$"
 )
+_BRANCH = r"-\d{3}(?:-server)?"
 _AVAILABLE = re.compile(
-    r"^(?:nvidia-open(?:-\d{3})?|nvidia-driver(?:-\d{3}(?:-server)?(?:-open)?|-pinning-\d{3})?|cuda-drivers(?:-\d{3})?|"
-    r"nvidia-dkms-\d{3}(?:-server)?(?:-open)?|nvidia-headless(?:-no-dkms)?-\d{3}(?:-server)?(?:-open)?|"
-    r"nvidia-(?:open-)?kernel-(?:dkms|support)|nvidia-kernel-open-dkms|nvidia-(?:tesla|legacy)-(?:\d{3}(?:xx)?-)?kernel-(?:dkms|support)|"
-    r"nvidia-tesla-open-kernel-dkms|nvidia-kernel-(?:source|common)-\d{3}(?:-server)?(?:-open)?|"
-    r"nvidia-(?:compute-)?utils-\d{3}(?:-server)?|libnvidia-(?:compute|cfg1)-\d{3}(?:-server)?|"
-    r"nvidia-firmware-\d{3}(?:-server)?|libnvidia-cfg1|libcuda1|libnvidia-ml1|nvidia-smi|nvidia-alternative|nvidia-legacy-check|"
-    r"libnvidia-ptxjitcompiler1|libnvidia-pkcs11-openssl3|libnvidia-nvvm4|firmware-nvidia-gsp|nvidia-modprobe|nvidia-persistenced|"
-    r"nvidia-driver-cuda|(?:cuda-drivers-|nvidia-)fabricmanager(?:-\d{3})?|nvlsm|nvidia-imex(?:-\d{3})?|"
-    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|build-essential)$"
+    rf"^(?:nvidia-open(?:-\d{{3}})?|nvidia-driver(?:{_BRANCH}(?:-open)?|-pinning-\d{{3}}|-cuda)?|"
+    r"cuda-drivers(?:-\d{3})?|"
+    rf"nvidia-dkms{_BRANCH}(?:-open)?|nvidia-headless(?:-no-dkms)?{_BRANCH}(?:-open)?|"
+    r"nvidia-(?:open-)?kernel-(?:dkms|support)|nvidia-kernel-open-dkms|nvidia-tesla-open-kernel-dkms|"
+    r"nvidia-(?:tesla|legacy)-(?:\d{3}(?:xx)?-)?kernel-(?:dkms|support)|"
+    rf"nvidia-kernel-(?:source|common){_BRANCH}(?:-open)?|nvidia-(?:compute-)?utils{_BRANCH}|"
+    rf"libnvidia-(?:compute|cfg1){_BRANCH}|nvidia-firmware{_BRANCH}|"
+    r"libnvidia-cfg1|libcuda1|libnvidia-ml1|nvidia-smi|nvidia-alternative|nvidia-legacy-check|libnvidia-nvvm4|"
+    r"libnvidia-ptxjitcompiler1|libnvidia-pkcs11-openssl3|firmware-nvidia-gsp|nvidia-modprobe|nvidia-persistenced|"
+    r"(?:cuda-drivers-|nvidia-)fabricmanager(?:-\d{3})?|nvlsm|nvidia-imex(?:-\d{3})?|"
+    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|"
+    r"build-essential)$"
 )
 _MODULES = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-(?P<flavour>[a-z].*)$")
 

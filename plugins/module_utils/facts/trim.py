@@ -32,18 +32,37 @@ def trim(facts: Facts, limit: int = LIMIT) -> Facts:
             return facts
         step(facts)
     while size(facts) > room:
-        sections = {
-            key: size(value) for key, value in facts.items() if key != "unknown" and isinstance(value, (dict, list))
-        }
-        if not sections:
+        parts = _parts(facts)
+        if not parts:
             break
-        largest = max(sections, key=lambda key: sections[key])
-        del facts[largest]
-        _note(facts, largest, "left out: the facts would be larger than 32 KB")
+        path = max(parts, key=lambda key: parts[key])
+        _drop(facts, path)
+        _note(facts, path, "left out: the facts would be larger than 32 KB")
     unknown = facts.get("unknown") or {}
     while size(facts) > room and len(unknown) > 1:
         unknown.pop(next(reversed(unknown)))
     return facts
+
+
+def _parts(facts: Facts) -> dict[str, int]:
+    """Path of one or two keys → its size, of everything that can be left out."""
+    parts: dict[str, int] = {}
+    for key, value in facts.items():
+        if key == "unknown" or not value or not isinstance(value, (dict, list)):
+            continue
+        if isinstance(value, dict):
+            parts.update({f"{key}.{inner}": size(part) for inner, part in value.items()})
+        else:
+            parts[key] = size(value)
+    return parts
+
+
+def _drop(facts: Facts, path: str) -> None:
+    section, _dot, key = path.partition(".")
+    if key:
+        del facts[section][key]
+    else:
+        del facts[section]
 
 
 def _note(facts: Facts, path: str, why: str) -> None:

@@ -78,7 +78,7 @@ class Programs:
         return self.answers.get(name, children.Result(rc=127, err="no such program"))
 
 
-def module(release: str, version: str = "550.163.01", license: str = "NVIDIA", signed: bool = False) -> bytes:  # noqa: A002
+def module(release: str, version: str = "550.163.01", license: str = "NVIDIA", signed: bool = False) -> bytes:
     """A kernel module file, as far as modinfo cares: ELF header, a .modinfo section, perhaps a signature."""
     info = b"\0".join(
         item.encode()

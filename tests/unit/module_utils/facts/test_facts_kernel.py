@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: E501 - lines of real files are kept whole
 from __future__ import annotations
 
 import gzip
