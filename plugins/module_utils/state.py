@@ -14,7 +14,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
-    lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0}                      # or null; seconds of the epoch
+    lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ...}    # or null; seconds of the epoch
 """
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ class Store:
 
     # the lease
 
-    def renew(self, run_id: str | None, ttl: int = lease.TTL, force: bool = False) -> lease.Outcome:
+    def renew(self, run_id: str | None, ttl: int = lease.TTL, force: bool = False, holder: str | None = None,
+              dead: str | None = None) -> lease.Outcome:
         """Take or renew the lease for ``run_id``; without one, only see that no other run has it.
 
         Raises lease.LeaseHeld, naming the run that has it.
@@ -134,7 +135,7 @@ class Store:
         outcomes: list[lease.Outcome] = []
 
         def change(data: State) -> None:
-            data["lease"], outcome = lease.take(data["lease"], run_id, self.clock(), ttl, force)
+            data["lease"], outcome = lease.take(data["lease"], run_id, self.clock(), ttl, force, holder, dead)
             outcomes.append(outcome)
         self.update(change)
         return outcomes[0]

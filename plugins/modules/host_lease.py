@@ -13,6 +13,7 @@ description:
     C(/var/lib/baremetal-nvidia/state.json). Modules of this collection that change the host renew it.
   - While another run has the lease, the module fails and names that run. A lease that has expired is taken over, and
     the result says so.
+  - The lease of a run that was killed on this controller is taken over at once, that of one elsewhere when it expires.
   - What a run that was cut off left open is reported, so that the next one can finish it or take it back.
   - Whether a lease stands is no change of the host, so the module is never C(changed).
 author:
@@ -45,6 +46,14 @@ options:
     description: Seconds for which the lease stands unless it is renewed.
     type: int
     default: 3600
+  holder:
+    description: Where the run is at home. Filled in by the action of this name.
+    type: str
+  dead:
+    description:
+      - Id of a run that is known to be dead, whose lease may be taken. The action of this name finds out when that run
+        was started on the same controller.
+    type: str
   force:
     description: Take the lease from another run, for one that is known to be dead.
     type: bool
@@ -81,6 +90,10 @@ note:
   description: What happened to an older lease, in words, or null.
   returned: success
   type: str
+held_by:
+  description: The lease of the other run.
+  returned: failure, when another run has it
+  type: dict
 left_open:
   description: The transaction that a cut-off run left open, with its steps, or null.
   returned: success
@@ -99,6 +112,8 @@ def main() -> None:
             "run_id": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["acquired", "released"], "default": "acquired"},
             "ttl": {"type": "int", "default": lease.TTL},
+            "holder": {"type": "str"},
+            "dead": {"type": "str"},
             "force": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -113,12 +128,14 @@ def main() -> None:
     try:
         if module.check_mode:
             if asked["state"] == "acquired" and not asked["force"]:
-                lease.take(store.read()["lease"], asked["run_id"], store.clock(), asked["ttl"])
+                lease.take(store.read()["lease"], asked["run_id"], store.clock(), asked["ttl"], dead=asked["dead"])
         elif asked["state"] == "acquired":
-            outcome = store.renew(asked["run_id"], asked["ttl"], asked["force"])
+            outcome = store.renew(asked["run_id"], asked["ttl"], asked["force"], asked["holder"], asked["dead"])
         else:
             released = store.release(asked["run_id"])
         left_open = store.read()["open"]
+    except lease.LeaseHeld as exc:
+        module.fail_json(msg=str(exc), held_by=exc.lease)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     if outcome.note:

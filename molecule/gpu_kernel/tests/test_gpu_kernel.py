@@ -39,7 +39,7 @@ def test_the_whole_family_is_held_and_the_holds_are_ours(host: Any, family: list
 
 @pytest.mark.parametrize("name", OTHER_FLAVOURS)
 def test_other_flavours_have_no_candidate(host: Any, name: str) -> None:
-    assert host.check_output(f"apt-cache pkgnames {name}").split() == [name], "it does exist"
+    assert name in host.check_output(f"apt-cache pkgnames {name}").split(), "it does exist"
     result = host.run(f"apt-get -s install {name}")
     assert result.rc == 100 and f"Package '{name}' has no installation candidate" in result.stderr
 

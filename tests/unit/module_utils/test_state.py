@@ -225,3 +225,19 @@ def test_own_lease_that_expired_is_taken_again_and_said() -> None:
     assert outcome.here and "had expired" in str(outcome.note)
 
 
+
+
+def test_a_run_known_to_be_dead_loses_its_lease_and_only_that_run(store: Store) -> None:
+    store.renew("run-1", holder="here|1|2")
+    with pytest.raises(LeaseHeld) as caught:
+        store.renew("run-2", dead="run-0")
+    assert caught.value.lease["run_id"] == "run-1" and caught.value.lease["holder"] == "here|1|2"
+    outcome = store.renew("run-2", dead="run-1")
+    assert outcome.took_over == "run-1" and "cut off, its process is gone" in str(outcome.note)
+
+
+def test_renewal_keeps_where_the_run_is_at_home(store: Store, clock: Clock) -> None:
+    store.renew("run-1", holder="here|1|2")
+    clock.now += 1800
+    store.renew("run-1")
+    assert store.read()["lease"]["holder"] == "here|1|2"
