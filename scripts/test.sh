@@ -1,18 +1,37 @@
 #!/usr/bin/env bash
 # All tests, part by part, each with its time budget. Ends with one line: N passed, N failed (parts).
-# usage: scripts/test.sh [PART …]      (without parts: all of them; --list names them)
+# usage: scripts/test.sh [PART …]      (without parts: all of them; --list names them; TEST_JOBS: how many at a time)
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 2
 logs=$root/.cache/test
 export PATH="$root/.venv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1 ANSIBLE_FORCE_COLOR=0 PY_COLORS=0 NO_COLOR=1
 
-# name:budget in seconds, in the order in which they run. A part is stopped at three times its budget.
-parts=(
-    setup:300 lint:150 ruff:20 mypy:60 generated:30 unit-oldest:120 unit-newest:120 cases:60 flow:240 sanity:240
-    build:60 site:900 molecule-gpu_preflight:120 molecule-gpu_kernel:240 molecule-gpu_driver:420 molecule-gpu_toolkit:180
-    molecule-gpu_containerd:240 molecule-gpu_verify:180 molecule-site:420 awx:180 bench:180 drills:240
-)
+# name, budget in seconds, the part it needs ('-': none; 'all': runs last and alone, since it measures time).
+# A part is stopped at three times its budget. The order is the order of starting.
+table='
+site                    1200 -
+lint                     180 -
+ruff                      30 -
+mypy                      90 -
+generated                 60 -
+unit-oldest              180 -
+unit-newest              180 -
+cases                     60 -
+sanity                   420 -
+build                     60 -
+flow                     300 -
+molecule-gpu_kernel      300 -
+molecule-gpu_containerd  300 -
+molecule-gpu_toolkit     240 -
+molecule-gpu_preflight   180 -
+drills                   240 -
+molecule-gpu_driver      480 site
+molecule-gpu_verify      240 site
+molecule-site            600 site
+awx                      240 site
+bench                    240 all
+'
 
 shell_files() {
     git ls-files -- '*.sh' scripts .ci tests molecule/shared/image molecule/shared/repository/files | sort -u |
@@ -20,8 +39,6 @@ shell_files() {
             [ -f "$file" ] && head -n 1 "$file" | grep -qE '^#!(/bin/sh|/usr/bin/env bash|/bin/bash)' && printf '%s\n' "$file"
         done
 }
-
-part_setup() { scripts/setup.sh --newest; }
 
 part_lint() {
     local files
@@ -73,7 +90,7 @@ part_build() { # the collection as people install it
 part_site() { # a lab of its own, so that a person's lab stays as it is; twice: the second run changes nothing
     local inventory=.cache/lab/tests/inventory
     export LAB_NAME=tests
-    scripts/lab down && scripts/lab up || return
+    { scripts/lab down && scripts/lab up; } || return
     ansible-playbook playbooks/site.yml -i "$inventory" || return
     ansible-playbook playbooks/site.yml -i "$inventory" | tee "$logs/site-second.log" || return
     if grep -E '^gpu-deb1[23] ' "$logs/site-second.log" | grep -v 'changed=0 .*failed=0'; then
@@ -100,23 +117,6 @@ scenario() { # molecule's own colours off; a scenario that was cut off is taken 
     return "$code"
 }
 
-run_part() { # one part in a process group of its own, with its log and its deadline
-    local name=$1 budget=$2 started=$SECONDS code
-    printf '\n== %s (budget %s s)\n' "$name" "$budget"
-    timeout --kill-after=30 $((budget * 3)) bash "$root/scripts/test.sh" --inner "$name" </dev/null 2>&1 | tee "$logs/$name.log"
-    code=${PIPESTATUS[0]}
-    local took=$((SECONDS - started)) late=""
-    [ "$took" -le "$budget" ] || late=" — over its budget"
-    [ "$code" -ne 124 ] || late=" — stopped at its deadline"
-    if [ "$code" -eq 0 ]; then
-        printf '== %s: passed in %s s of %s s%s\n' "$name" "$took" "$budget" "$late"
-    else
-        printf '== %s: FAILED (rc %s) in %s s of %s s%s; log: %s\n' "$name" "$code" "$took" "$budget" "$late" "$logs/$name.log"
-    fi
-    summary+=("$(printf '%-26s %-7s %5s s of %4s s' "$name" "$([ "$code" -eq 0 ] && echo passed || echo FAILED)" "$took" "$budget")")
-    return "$code"
-}
-
 wanted() { # the parts whose name was asked for, or begins with it
     local part=$1 want
     shift
@@ -127,33 +127,115 @@ wanted() { # the parts whose name was asked for, or begins with it
     return 1
 }
 
-main() {
-    local entry name budget passed=0 failed=0 started=$SECONDS
-    summary=()
-    mkdir -p "$logs"
-    for entry in "${parts[@]}"; do
-        name=${entry%%:*}
-        budget=${entry##*:}
-        wanted "$name" "$@" || continue
-        if run_part "$name" "$budget"; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-            if [ "$name" = setup ]; then break; fi # nothing else can run
+declare -A budget need state started pid_of
+order=()
+
+startable() { # whether what a part needs has passed, or was not asked for
+    local name=$1 other
+    case ${need[$name]} in
+    -) return 0 ;;
+    all)
+        for other in "${order[@]}"; do
+            [ "$other" = "$name" ] || case ${state[$other]} in waiting | running) return 1 ;; esac
+        done
+        ;;
+    *) case ${state[${need[$name]}]:-passed} in passed) ;; *) return 1 ;; esac ;;
+    esac
+}
+
+start() {
+    local name=$1
+    printf '== %s: started (budget %s s)\n' "$name" "${budget[$name]}"
+    timeout --kill-after=30 $((budget[$name] * 3)) bash "$root/scripts/test.sh" --inner "$name" </dev/null >"$logs/$name.log" 2>&1 &
+    pid_of[$!]=$name
+    state[$name]=running
+    started[$name]=$SECONDS
+}
+
+finish() { # print what a part said and how it ended
+    local name=$1 code=$2 took late=""
+    took=$((SECONDS - started[$name]))
+    [ "$took" -le "${budget[$name]}" ] || late=", over its budget"
+    [ "$code" -ne 124 ] || late=", stopped at its deadline"
+    state[$name]=$([ "$code" -eq 0 ] && echo passed || echo FAILED)
+    printf '\n==== output of %s\n' "$name"
+    if [ "$code" -eq 0 ]; then tail -n "${TEST_LINES:-60}" "$logs/$name.log"; else tail -n 1500 "$logs/$name.log"; fi
+    printf '==== %s: %s in %s s of %s s%s (rc %s)\n\n' "$name" "${state[$name]}" "$took" "${budget[$name]}" "$late" "$code"
+    summary+=("$(printf '%-26s %-7s %5s s of %4s s%s' "$name" "${state[$name]}" "$took" "${budget[$name]}" "$late")")
+}
+
+running() {
+    local name
+    for name in "${order[@]}"; do
+        [ "${state[$name]}" != running ] || printf '%s (%s s) ' "$name" $((SECONDS - started[$name]))
+    done
+}
+
+schedule() { # keep $jobs parts at work until none is left
+    local name pid code ticker="" begun
+    while :; do
+        begun=$(running | wc -w)
+        for name in "${order[@]}"; do
+            [ $((begun / 3)) -lt "$jobs" ] || break
+            [ "${state[$name]}" = waiting ] || continue
+            if startable "$name"; then
+                start "$name"
+                begun=$((begun + 3))
+            elif [ "${state[${need[$name]}]:-}" = FAILED ]; then
+                state[$name]=FAILED
+                summary+=("$(printf '%-26s FAILED  not run: %s failed' "$name" "${need[$name]}")")
+            fi
+        done
+        [ "$begun" -gt 0 ] || break
+        if [ -z "$ticker" ]; then
+            sleep 60 &
+            ticker=$!
+        fi
+        code=0
+        wait -n -p pid || code=$?
+        if [ "${pid:-}" = "$ticker" ]; then
+            ticker=""
+            printf '   … %s s, at work: %s\n' "$SECONDS" "$(running)"
+        elif [ -n "${pid:-}" ] && [ -n "${pid_of[$pid]:-}" ]; then
+            finish "${pid_of[$pid]}" "$code"
         fi
     done
-    LAB_NAME=tests scripts/lab down >/dev/null 2>&1 || true
-    printf '\n'
-    [ "${#summary[@]}" -eq 0 ] || printf '%s\n' "${summary[@]}"
-    printf 'all parts: %s s\n' $((SECONDS - started))
+    [ -z "$ticker" ] || kill "$ticker" 2>/dev/null || true
+}
+
+main() {
+    local name passed=0 failed=0 seconds needs
+    summary=()
+    mkdir -p "$logs"
+    jobs=${TEST_JOBS:-2}
+    while read -r name seconds needs; do
+        if [ -z "$name" ] || ! wanted "$name" "$@"; then continue; fi
+        order+=("$name")
+        budget[$name]=$seconds need[$name]=$needs state[$name]=waiting
+    done <<<"$table"
+    if [ "${#order[@]}" -eq 0 ]; then
+        echo "no such part: $*; scripts/test.sh --list names them" >&2
+        exit 2
+    fi
+    if ! scripts/setup.sh --newest; then
+        printf '0 passed, 1 failed\n'
+        exit 1
+    fi
+    scripts/lab simulated
+    schedule
+    if [ "${state[site]:-}" != "" ]; then LAB_NAME=tests scripts/lab down >/dev/null 2>&1 || true; fi
+    printf '%s\n' "${summary[@]}"
+    for name in "${order[@]}"; do
+        if [ "${state[$name]}" = passed ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    done
+    printf 'all parts: %s s\n' "$SECONDS"
     printf '%s passed, %s failed\n' "$passed" "$failed"
-    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+    [ "$failed" -eq 0 ]
 }
 
 case ${1:-} in
---list) printf '%s\n' "${parts[@]}" ;;
+--list) printf '%s\n' "$table" | awk 'NF {print $1}' ;;
 --inner)
-    mkdir -p "$logs"
     case $2 in
     molecule-*) scenario "${2#molecule-}" ;;
     *) "part_$2" ;;
