@@ -107,6 +107,12 @@ class ContainerdDecision:
     strategy: str = "none"
     path: str | None = None
     drop_in: str | None = None
+    drop_in_path: str | None = None
+    files: list[str] = field(default_factory=list)
+    owner: str | None = None
+    refused: str | None = None
+    low_level_runtime: str | None = None
+    differences: list[dict[str, Any]] = field(default_factory=list)
     runtime_path: str | None = None
     default_runtime: str | None = None
     restart: bool = False

@@ -200,6 +200,26 @@ def _waiver(name: str, waiver: Any) -> dict[str, Any]:
     return {"rule": rule, "host": host, "reason": reason, "until": _date(f"{name}.until", waiver.get("until"))}
 
 
+def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    given = _mapping(name, value, entry)
+    for key in given:
+        if key not in ("url", "suite", "components", "key_url", "fingerprint"):
+            raise PolicyError(f"{name}.{key}", given[key], "one of url, suite, components, key_url and fingerprint")
+    url, fingerprint = given.get("url"), given.get("fingerprint")
+    if not isinstance(url, str) or not re.match(r"(https?|file):/", url) or any(char.isspace() for char in url):
+        raise PolicyError(f"{name}.url", url, "the address of a repository")
+    digits = "".join(fingerprint.split()).upper() if isinstance(fingerprint, str) else ""
+    if not re.fullmatch(r"[0-9A-F]{40}", digits):
+        raise PolicyError(f"{name}.fingerprint", fingerprint, "the key's full fingerprint, 40 hex digits")
+    components = given.get("components") or []
+    if isinstance(components, str) or not all(isinstance(one, str) for one in components):
+        raise PolicyError(f"{name}.components", components, "a list of names")
+    suite, key_url = given.get("suite") or "/", given.get("key_url")
+    if not isinstance(suite, str) or not (key_url is None or isinstance(key_url, str)):
+        raise PolicyError(name, value, "texts as suite and key_url")
+    return {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
+
+
 def _date(name: str, value: Any) -> datetime.date:
     if isinstance(value, datetime.datetime):
         return value.date()
@@ -225,6 +245,8 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_toolkit_version": _version,
     "gpu_kernel_release": _release,
     "gpu_cuda": _cuda,
+    "gpu_toolkit_repository": _repository,
+    "gpu_fabricmanager_repository": _repository,
     "gpu_frameworks": _frameworks,
     "gpu_findings_waived": _waivers,
 }

@@ -25,6 +25,8 @@ class Wishes:
     kernel_policy: str
     kernel_release: str | None
     toolkit_version: str | None
+    toolkit_repository: Mapping[str, Any] | None
+    fabricmanager_repository: Mapping[str, Any] | None
     container_runtime: str
     containerd_default_runtime: str | None
     reboot_allowed: bool

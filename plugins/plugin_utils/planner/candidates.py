@@ -134,7 +134,7 @@ def _offered(context: Context, series: Any, flavour: str, packages: Any, version
     main = main_package(context, series, packages)
     offers = context.host.packages.offers(main)
     if not is_offered_fact(context, series):
-        found = [version] if version else _predicted(context, series)
+        found = [version] if version and series.transitional_to is None else _predicted(context, series)
         for one in found:
             yield _candidate(context, series, flavour, packages, one, predicted=True)
         return
@@ -184,6 +184,8 @@ def missing_components(context: Context, series: Any) -> list[str]:
 
 
 def _predicted(context: Context, series: Any) -> list[str | None]:
+    if series.transitional_to is not None:
+        return [None]
     if series.version is not None:
         return [series.version]
     rows = [row.version for row in context.matrix.versions(series.branch) if not row.known_bad]

@@ -14,6 +14,23 @@ from ..model.facts import each
 from ..rules.context import Context
 from . import toolkit
 
+_TOLD = (
+    "version",
+    "config_version",
+    "plugin",
+    "strategy",
+    "path",
+    "drop_in",
+    "drop_in_path",
+    "files",
+    "owner",
+    "refused",
+    "low_level_runtime",
+    "differences",
+    "runtime_path",
+    "default_runtime",
+    "restart",
+)
 _PACKAGES = ("containerd.io", "containerd")
 
 
@@ -28,6 +45,9 @@ def fill(context: Context, facts: object) -> None:
     installed = _installed(context)
     known = installed is not None or isinstance(context.host.containers.containerd, str)
     predicted = None if known else _predicted(context)
+    if not known and predicted is None:
+        decision.because.append("there is no containerd, and no source of the host is known to offer one")
+        return
     answer = configuration.decide(
         containers if isinstance(containers, Mapping) else {},
         default_runtime=context.wishes.containerd_default_runtime,
@@ -35,15 +55,8 @@ def fill(context: Context, facts: object) -> None:
         version=predicted[1] if predicted else None,
     )
     told: dict[str, Any] = answer.as_dict()
-    decision.version = told.get("version")
-    decision.config_version = told.get("config_version")
-    decision.plugin = told.get("plugin")
-    decision.strategy = str(told.get("strategy"))
-    decision.path = told.get("path")
-    decision.drop_in = told.get("drop_in_path") or told.get("drop_in")
-    decision.runtime_path = told.get("runtime_path")
-    decision.default_runtime = told.get("default_runtime")
-    decision.restart = bool(told.get("restart"))
+    for name in _TOLD:
+        setattr(decision, name, told.get(name))
     if installed is not None:
         decision.packages, decision.hold = {installed[0]: installed[1]}, [installed[0]]
     elif predicted is not None:
@@ -60,9 +73,14 @@ def _installed(context: Context) -> tuple[str, str] | None:
     return None
 
 
-def _predicted(context: Context) -> tuple[str, str | None, str | None] | None:
-    """Return package, containerd's version and the package version that would be installed."""
+def _predicted(context: Context) -> tuple[str, str, str] | None:
+    """Return package, containerd's version and the package's version that would be installed; None if none is known."""
     for name in _PACKAGES:
         for offered in each(context.host.packages.offers(name)):
-            return name, versions.upstream(offered.replace("~ds1", "")), offered
-    return ("containerd", None, None)
+            version = versions.upstream(offered)
+            if version is not None:
+                return name, version, offered
+    system = context.host.os
+    row = context.matrix.distro_package(f"{system.id} {system.version}", "containerd")
+    version = versions.upstream(row.version) if row is not None else None
+    return ("containerd", version, str(row.version)) if version is not None else None

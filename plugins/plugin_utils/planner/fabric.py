@@ -36,7 +36,7 @@ def packages(context: Context, candidate: Candidate) -> tuple[dict[str, str | No
         name, version = _version(context, names, candidate)
         if name is None:
             if component in LOCKSTEP:
-                missing.append(names[0] if names else component)
+                missing.append(names[0] if names else f"nvidia-{component}")
         else:
             wanted[name] = version
     return wanted, tuple(missing)
@@ -62,6 +62,9 @@ def _version(context: Context, names: list[str], candidate: Candidate) -> tuple[
         for one in each(host.offers(name)):
             if versions.upstream(one) == candidate.version:
                 return name, one
+    wish = context.wishes.fabricmanager_repository
+    if wish is not None and names and not any(host.offers(name) for name in names):
+        return names[0], f"{candidate.version}-1"
     if isinstance(host.available, dict) and not candidate.predicted:
         known = any(host.offers(name) is not None for name in names) or any(
             map(family.names_driver_version, host.available)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..model.facts import each
@@ -13,7 +14,15 @@ from . import candidates, family
 
 
 def for_driver(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
-    """Return the repository files for the source of a driver; empty where the system's own sources serve."""
+    """Return the repository files for a driver and its fabric; empty where the host's own sources serve."""
+    found = _for_source(context, chosen)
+    wish = context.wishes.fabricmanager_repository
+    if chosen.fabric and wish is not None:
+        found.append(own(context, "fabricmanager", wish))
+    return found
+
+
+def _for_source(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
     if context.packaging is None or chosen.series is None or context.wishes.driver_source == "custom":
         return []
     if chosen.source == "nvidia":
@@ -31,6 +40,8 @@ def for_toolkit(context: Context) -> list[dict[str, Any]]:
     """Return the repository file of the container toolkit, if no source of the host has it yet."""
     if context.packaging is None:
         return []
+    if context.wishes.toolkit_repository is not None:
+        return [own(context, "container-toolkit", context.wishes.toolkit_repository)]
     row = context.packaging.toolkit_repository
     if row is None or (_toolkit_is_offered(context) and not _is_there(context, str(row.path))):
         return []
@@ -56,6 +67,37 @@ def _is_there(context: Context, path: str) -> bool:
     if isinstance(files, dict) and files.get(path) is not None:
         return True
     return any(repository.file == path for repository in each(context.host.packages.repositories))
+
+
+def own(context: Context, name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a repository that the person named, in the shape of :func:`describe`."""
+    if context.packaging is not None and context.packaging.manager != "apt":
+        path = f"/etc/yum.repos.d/baremetal-nvidia-{name}.repo"
+        key = f"/etc/pki/rpm-gpg/baremetal-nvidia-{name}.asc"
+        content = (f"[baremetal-nvidia-{name}]\nname=baremetal-nvidia-{name}\nbaseurl={wish['url']}\nenabled=1\n"
+                   f"gpgcheck=1\ngpgkey=file://{key}\n")
+    else:
+        path = f"/etc/apt/sources.list.d/baremetal-nvidia-{name}.sources"
+        key = f"/etc/apt/keyrings/baremetal-nvidia-{name}.asc"
+        components = f"Components: {' '.join(wish['components'])}\n" if wish["components"] else ""
+        content = f"Types: deb\nURIs: {wish['url']}\nSuites: {wish['suite']}\n{components}Signed-By: {key}\n"
+    return {
+        "name": f"baremetal-nvidia-{name}",
+        "path": path,
+        "content": content,
+        "key": {"url": wish["key_url"], "path": key, "fingerprint": wish["fingerprint"]},
+        "missing": not _is_there(context, path),
+    }
+
+
+def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
+    """Return other source files of the host that name the same address as one of ours: apt refuses both then."""
+    found = []
+    for repository in repositories:
+        address = next((word for word in repository["content"].replace("=", " ").split() if "://" in word), "")
+        found += [one.file for one in each(context.host.packages.repositories)
+                  if one.file != repository["path"] and address and one.url.rstrip("/") == address.rstrip("/")]
+    return list(dict.fromkeys(found))
 
 
 def describe(context: Context, row: Any) -> dict[str, Any]:

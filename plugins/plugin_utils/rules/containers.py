@@ -48,16 +48,11 @@ def old_runc(context: Context) -> Iterator[Hit]:
     have = try_loose(there) if isinstance(there, str) else None
     if not _uses_containers(context) or have is None or context.host.packages.version("runc") not in (None,):
         return
-    floors = [floor for text in each(_floors(context)) if (floor := try_loose(text)) is not None]
-    if floors and not any(have >= floor for floor in floors if floor[:2] == have[:2] or floor[:2] < have[:2]):
-        yield Hit(f"runc {there}", f"runc {there} is below the security floor {', '.join(each(_floors(context)))}")
-
-
-def _floors(context: Context) -> tuple[str, ...]:
-    floor = context.matrix.runc_floor()
-    if isinstance(floor, str):
-        return (floor,)
-    return tuple(str(one) for one in floor or ())
+    line = ".".join(str(number) for number in have[:2])
+    floor = context.matrix.runc_floor(line) or context.matrix.runc_floor()
+    least = try_loose(floor) if isinstance(floor, str) else None
+    if least is not None and have < least:
+        yield Hit(f"runc {there}", f"runc {there} is below the security floor {floor}")
 
 
 @plan_rule(

@@ -57,9 +57,19 @@ def open_transaction(context: Context) -> Iterator[Hit]:
     if opened:
         here = Reader(opened)
         role = or_none(here.text("role")) or "a role"
-        steps = ", ".join(or_none(here.texts("steps")) or ()) or "no step named"
+        steps = ", ".join(_step(one) for one in _steps(here) if _step(one)) or "no step named"
         yield Hit(role, f"a run of {role} was cut off; open since "
                         f"{or_none(here.text('started')) or 'an unknown time'}: {steps}")
+
+
+def _steps(opened: Reader) -> list[object]:
+    steps = opened.get("steps")
+    return list(steps) if isinstance(steps, (list, tuple)) else []
+
+
+def _step(step: object) -> str:
+    """Return the name of a step, which is a word or a mapping with a name."""
+    return step if isinstance(step, str) else or_none(Reader(step).text("name")) or ""
 
 
 @plan_rule(

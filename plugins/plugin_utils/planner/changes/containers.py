@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...model.facts import UNKNOWN, Reader, each, or_none
 from ...model.plan import Change
 from ...rules.context import Context
+from .. import repositories
 from . import files
 
 TOOLKIT = "gpu_toolkit"
@@ -41,8 +42,21 @@ def _toolkit(context: Context) -> Iterator[Change]:
             there = files.before(context, repository["path"])
             if there is not None and there != files.digest(repository["content"]):
                 yield Change(TOOLKIT, "repository", repository["name"], there, repository["path"])
+    for path in repositories.twins(context, decision.repositories):
+        yield Change(TOOLKIT, "repository", path, path, None, why="it names the same repository a second time")
     yield from moves
+    yield from _cdi(context)
     yield from _holds(context, TOOLKIT, decision.hold)
+
+
+def _cdi(context: Context) -> Iterator[Change]:
+    """Yield the spec that has to be made again for the driver that answers."""
+    driver, specs = context.host.driver, context.host.containers.cdi
+    if driver.smi_status != "ok" or not isinstance(driver.loaded, str) or not isinstance(specs, tuple):
+        return
+    told = [version for _where, version in specs if isinstance(version, str)]
+    if told and driver.loaded not in told:
+        yield Change(TOOLKIT, "cdi", "/var/run/cdi/nvidia.yaml", ", ".join(told), driver.loaded)
 
 
 def _holds(context: Context, role: str, names: list[str]) -> Iterator[Change]:
@@ -62,7 +76,7 @@ def _containerd(context: Context) -> Iterator[Change]:
             yield Change(CONTAINERD, "install", name, None, version, "daemon_reload")
     restart = decision.restart or _cut_off(context)
     if decision.restart and decision.strategy != "none":
-        target = decision.drop_in if decision.strategy == "drop_in" else decision.path
+        target = decision.drop_in_path if decision.strategy == "drop_in" else decision.path
         yield Change(CONTAINERD, "config", str(target), None, f"runtime nvidia ({decision.strategy})")
     if restart and host.containers.active is not False:
         yield Change(CONTAINERD, "restart", "containerd.service", None, "restarted", "restart")
@@ -72,4 +86,4 @@ def _containerd(context: Context) -> Iterator[Change]:
 def _cut_off(context: Context) -> bool:
     """Say whether a run ended between writing the file and the restart."""
     here = Reader(context.host.open_transaction)
-    return here.text("role") == CONTAINERD and "restart" in (or_none(here.texts("steps")) or ())
+    return here.text("role") == CONTAINERD and bool(or_none(here.get("steps")))

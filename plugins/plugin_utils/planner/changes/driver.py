@@ -12,7 +12,7 @@ from ...model.facts import UNKNOWN, each
 from ...model.plan import Change, Disruption
 from ...rules import kernels
 from ...rules.context import Context
-from .. import family
+from .. import family, repositories
 from . import files
 
 ROLE = "gpu_driver"
@@ -37,6 +37,8 @@ def _sources(context: Context, fetches: bool) -> Iterator[Change]:
             None, files.digest(repository["content"])
         ):
             yield Change(ROLE, "repository", repository["name"], None, repository["path"])
+    for path in repositories.twins(context, context.driver.repositories):
+        yield Change(ROLE, "repository", path, path, None, why="it names the same repository a second time")
     age = context.host.packages.cache_age
     if fetches and isinstance(age, (int, float)) and age > context.wishes.cache_max_age:
         yield Change(ROLE, "cache_refresh", "package lists", f"{int(age)} s old", "fresh")
@@ -131,16 +133,22 @@ def _reload(context: Context) -> Iterator[Change]:
 
 
 def _services(context: Context) -> Iterator[Change]:
+    """Yield services that are not enabled, and those that do not run although the module is loaded."""
     known = context.host.services
+    loaded = isinstance(context.host.driver.loaded, str)
     for name, wanted in context.driver.services.items():
-        state: Any = known.get(name) if isinstance(known, dict) else UNKNOWN
-        if state is UNKNOWN:
-            active = {"nvidia-persistenced.service": context.host.driver.persistenced_active,
-                      "nvidia-fabricmanager.service": context.host.driver.fabricmanager_active}.get(name, UNKNOWN)
-            if active is True:
-                continue
-            yield Change(ROLE, "service", name, None if active is UNKNOWN else "stopped", wanted["state"])
-        elif not isinstance(state, dict):
-            yield Change(ROLE, "service", name, None, wanted["state"])
-        elif state.get("enabled") is not True:
+        state: Any = known.get(name, UNKNOWN) if isinstance(known, dict) else UNKNOWN
+        active = _active(context, name, state)
+        if isinstance(state, dict) and state.get("enabled") is not True:
             yield Change(ROLE, "service", name, "disabled", "enabled")
+        elif loaded and active is False:
+            yield Change(ROLE, "service", name, "stopped", wanted["state"])
+        elif not isinstance(state, dict) and active is not True:
+            yield Change(ROLE, "service", name, None, "enabled")
+
+
+def _active(context: Context, name: str, state: Any) -> Any:
+    if isinstance(state, dict):
+        return state.get("active", UNKNOWN)
+    driver = context.host.driver
+    return driver.fabricmanager_active if "fabricmanager" in name else driver.persistenced_active
