@@ -19,7 +19,9 @@ _NVIDIA = "0x10de"
 _GPU_CLASSES = ("0300", "0302")
 _NVSWITCH_CLASS = "0680"
 _IORESOURCE_MEM = 0x200
+_IORESOURCE_MEM_64 = 0x100000
 _IORESOURCE_UNSET = 0x20000000
+_SMALLEST_WINDOW = 64 * 1024 * 1024
 
 
 def read(ctx: Context) -> None:
@@ -73,17 +75,32 @@ def gpu(ctx: Context, address: str, identity: str, kind: str) -> dict[str, Any]:
 
 
 def bars_ok(resources: str) -> bool:
-    """True when the registers (BAR 0) and the memory window (BAR 1) of a GPU have their addresses.
+    """Whether the registers (BAR 0) and the memory window of a GPU have their addresses.
 
-    ``resources`` is the text of sysfs' ``resource``: a line a BAR with start, end and flags.
+    ``resources`` is the text of sysfs' ``resource``: a line a BAR with start, end and flags; a 64-bit BAR takes two
+    lines, so that the window is in line 1 up to Ampere and in line 2 from Hopper on. Raises ValueError where this
+    cannot be told: GPUs with memory of their own on the CPU's bus (Grace) have no window.
     """
-    bars = [[int(word, 16) for word in line.split()] for line in resources.splitlines()[:6] if len(line.split()) == 3]
-    if len(bars) < 2:
-        raise ValueError("fewer than two lines in resource")
-    return all(
-        flags & _IORESOURCE_MEM and not flags & _IORESOURCE_UNSET and start > 0 and end > start
-        for start, end, flags in bars[:2]
-    )
+    bars: list[tuple[int, int, int]] = []
+    lines = [line.split() for line in resources.splitlines()[:6]]
+    while lines:
+        words = lines.pop(0)
+        if len(words) != 3:
+            continue
+        start, end, flags = (int(word, 16) for word in words)
+        if flags & _IORESOURCE_MEM:
+            bars.append((start, end, flags))
+            if flags & _IORESOURCE_MEM_64 and lines:
+                lines.pop(0)
+    if not bars:
+        raise ValueError("no memory BAR in resource")
+    if any(start == 0 or flags & _IORESOURCE_UNSET for start, _end, flags in bars):
+        return False
+    if any(end - start + 1 >= _SMALLEST_WINDOW for start, end, _flags in bars):
+        return True
+    if bars[0][2] & _IORESOURCE_MEM_64:
+        raise ValueError("no memory window among its BARs: lost, or a GPU that has none")
+    return False
 
 
 def subsystem(tree: Tree, where: str) -> str | None:

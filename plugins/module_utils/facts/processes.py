@@ -165,10 +165,11 @@ def gpu_containers(tree: Tree) -> int:
 
 
 def _contained(tree: Tree) -> Iterator[tuple[str, str]]:
-    """(pid, container id) of processes whose cgroup names a container."""
+    """(pid, container id) of processes whose cgroup names a container; not the one that we may be in ourselves."""
+    own = set(_CONTAINER_ID.findall(_quiet(tree, "/proc/self/cgroup")))
     for pid in _pids(tree):
         found = _CONTAINER_ID.findall(_quiet(tree, f"/proc/{pid}/cgroup"))
-        if found:
+        if found and found[-1] not in own:
             yield pid, found[-1]
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: E501 - lines of real files are kept whole
 """gpu_facts as Ansible calls it, on bad days too."""
 
 from __future__ import annotations
@@ -169,9 +170,7 @@ print(json.dumps([list(sys.version_info[:2]), facts["os"], facts["unknown"], sor
 
 @pytest.mark.skipif(OLDEST is None, reason="no Python 3.9 here")
 def test_oldest_python_of_a_target():
-    done = subprocess.run(
-        [OLDEST, "-c", ON_OLD_PYTHON, str(ROOT / "plugins")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([OLDEST, "-c", ON_OLD_PYTHON, str(ROOT / "plugins")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     version, os_facts, unknown, keys = json.loads(done.stdout)
     assert version == [3, 9] and os_facts["family"]

@@ -312,6 +312,12 @@ def test_gpu_containers(host):
     assert processes.gpu_containers(host.tree) == 2
 
 
+def test_a_host_that_is_a_container_itself_does_not_count(host):
+    holder(host, 101, "python3", "/dev/nvidia0", cgroup=f"0::/machine.slice/libpod-{ID}.scope/user.slice\n")
+    host.put("/proc/self/cgroup", f"0::/machine.slice/libpod-{ID}.scope\n")
+    assert processes.gpu_containers(host.tree) == 0
+
+
 def test_no_containers(host):
     holder(host, 106, "python3", "/dev/nvidia0")
     assert processes.gpu_containers(host.tree) == 0

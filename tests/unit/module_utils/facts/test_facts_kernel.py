@@ -149,6 +149,12 @@ def test_without_proc(host):
     assert len(context.facts["kernel"]["installed"]) == 1
 
 
+def test_kernel_without_loadable_modules(host):
+    host.put("/proc/sys/kernel/osrelease", REL)
+    context = host.read(kernel.read)
+    assert context.facts["kernel"]["modules"] == [] and "kernel.modules" not in context.unknown
+
+
 def test_no_modules_loaded_is_not_unknown(host):
     host.put("/proc/modules", "")
     assert host.read(kernel.read).facts["kernel"]["modules"] == []

@@ -55,18 +55,38 @@ def test_no_node_no_subsystem_no_driver_no_link(host):
     assert row["link"]["width"] is None and row["link"]["speed"] is None and row["link"]["width_max"] == 16
 
 
+HOPPER = (
+    "0x000021e042000000 0x000021e042ffffff 0x000000000014220c\n"
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+    "0x000021c000000000 0x000021dfffffffff 0x000000000014220c\n"
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+    "0x000021e040000000 0x000021e041ffffff 0x000000000014220c\n"
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+)
+
+
 @pytest.mark.parametrize(
     ("lines", "fine"),
     [
         (RESOURCE, True),
         (RESOURCE.replace("0x000020c000000000 0x000020dfffffffff", "0x0000000000000000 0x0000001fffffffff"), False),
         (RESOURCE.replace("0x000000000014220c", "0x000000002014220c"), False),
-        (RESOURCE.replace("0x000000000014220c", "0x0000000000000000"), False),
+        (RESOURCE.replace("0x000020c000000000 0x000020dfffffffff 0x000000000014220c", "0x0 0x0 0x0"), False),
         (RESOURCE.replace("00c6000000 0x00000000c6ffffff", "0000000000 0x0000000000ffffff"), False),
+        (HOPPER, True),
+        (HOPPER.replace("0x000021c000000000 0x000021dfffffffff", "0x0000000000000000 0x0000001fffffffff"), False),
     ],
 )
 def test_bars(lines, fine):
     assert pci.bars_ok(lines) is fine
+
+
+@pytest.mark.parametrize(
+    "lines", [HOPPER.replace("0x000021c000000000 0x000021dfffffffff 0x000000000014220c", "0x0 0x0 0x0"), "", "x\n"]
+)
+def test_bars_that_tell_nothing(lines):
+    with pytest.raises(ValueError):
+        pci.bars_ok(lines)
 
 
 def test_missing_resource_is_unknown_and_no_verdict(host):
