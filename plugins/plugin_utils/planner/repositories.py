@@ -30,10 +30,35 @@ def _for_source(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
             return []
         row = context.packaging.driver_repository("nvidia", chosen.branch)
     else:
-        if not candidates.missing_components(context, chosen.series) and not _ours(context, "driver"):
+        missing = candidates.missing_components(context, chosen.series)
+        if not missing:
             return []
         row = context.packaging.driver_repository("distro", chosen.branch)
+        if row is not None:
+            return [{**describe(context, row), "content": _same_archive(context, missing) or row.content}]
     return [describe(context, row)] if row is not None else []
+
+
+def _same_archive(context: Context, components: list[str]) -> str:
+    """Return the archive's stanzas as the host has them, mirror and key alike, for the components that are missing.
+
+    apt refuses to work when two entries for one address name different keys.
+    """
+    codename = context.host.os.codename
+    stanzas: dict[tuple[str, str | None], list[str]] = {}
+    for one in each(context.host.packages.repositories):
+        archive = one.url.rstrip("/").rpartition("/")[2] in ("debian", "debian-security")
+        if archive and one.enabled and isinstance(one.components, tuple) and "main" in one.components:
+            key = (one.url, one.signed_by if isinstance(one.signed_by, str) else None)
+            suites = [suite for suite in one.suites if isinstance(codename, str) and suite.startswith(codename)]
+            stanzas.setdefault(key, []).extend(suite for suite in suites if "backports" not in suite)
+    texts = []
+    for (url, signed_by), suites in stanzas.items():
+        if suites:
+            key_line = f"Signed-By: {signed_by}\n" if signed_by else ""
+            texts.append(f"Types: deb\nURIs: {url}\nSuites: {' '.join(dict.fromkeys(suites))}\n"
+                         f"Components: {' '.join(components)}\n{key_line}")
+    return "\n".join(texts)
 
 
 def for_toolkit(context: Context) -> list[dict[str, Any]]:
@@ -83,6 +108,7 @@ def own(context: Context, name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
         content = f"Types: deb\nURIs: {wish['url']}\nSuites: {wish['suite']}\n{components}Signed-By: {key}\n"
     return {
         "name": f"baremetal-nvidia-{name}",
+        "purpose": "toolkit" if name == "container-toolkit" else "driver",
         "path": path,
         "content": content,
         "key": {"url": wish["key_url"], "path": key, "fingerprint": wish["fingerprint"]},
@@ -91,9 +117,11 @@ def own(context: Context, name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
-    """Return other source files of the host that name the same address as one of ours: apt refuses both then."""
+    """Return other source files that name the address of one of ours (never the system's own): apt refuses both."""
     found = []
     for repository in repositories:
+        if repository["purpose"] == "distro":
+            continue
         address = next((word for word in repository["content"].replace("=", " ").split() if "://" in word), "")
         found += [one.file for one in each(context.host.packages.repositories)
                   if one.file != repository["path"] and address and one.url.rstrip("/") == address.rstrip("/")]
@@ -105,6 +133,7 @@ def describe(context: Context, row: Any) -> dict[str, Any]:
     key = row.signing_key
     return {
         "name": row.name,
+        "purpose": row.purpose,
         "path": row.path,
         "content": row.content,
         "key": None if key is None else {"url": key.url, "path": key.path, "fingerprint": key.fingerprint},

@@ -76,7 +76,7 @@ def _packages(context: Context) -> Iterator[Change]:
         if isinstance(there, str) and (version is None or there == version):
             continue
         yield Change(ROLE, "upgrade" if isinstance(there, str) else "install", name,
-                     there if isinstance(there, str) else None, version or context.driver.version, _disruption(context))
+                     there if isinstance(there, str) else None, version or "as offered", _disruption(context))
 
 
 def _disruption(context: Context) -> Disruption:
