@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..model.version import branch_of, try_parse
 from .row import Row
-from .rows import Architecture, Branch, Chip, Product
+from .rows import Architecture, Branch, Chip, DriverVersion, Product
 from .rows_driver import RULE
 
 Answer = Literal["yes", "no", "unknown"]
@@ -36,21 +36,23 @@ class Devices:
         chips: tuple[Chip, ...],
         architectures: Mapping[str, Architecture],
         branches: Mapping[str, Branch],
+        versions: Mapping[str, DriverVersion],
     ) -> None:
-        self.architectures, self.branches = architectures, branches
+        self.architectures, self.branches, self.versions = architectures, branches, versions
         self.by_id: dict[str, Product] = {}
         self.by_subsystem: dict[tuple[str, str], Product] = {}
         for chip in chips:
             for device, name in chip.ids.items():
                 self.by_id[f"10de:{device}"] = self._of_chip(chip, device, name)
-        own: set[str] = set()
+        plain: dict[str, Product] = {}
         for product in products:
             filled = self._filled(product)
             for subsystem in product.subsystems:
                 self.by_subsystem[product.id, subsystem] = filled
-            if not product.subsystems or product.id not in own:
-                self.by_id[product.id] = filled
-                own.add(product.id)
+            before = plain.get(product.id)  # for a card whose subsystem no row names
+            if before is None or (before.subsystems and len(product.subsystems or "x" * 1000) > len(before.subsystems)):
+                plain[product.id] = filled
+        self.by_id.update(plain)
 
     def _of_chip(self, chip: Chip, device: str, name: str) -> Product:
         architecture = self.architectures.get(chip.architecture)
@@ -105,32 +107,43 @@ class Devices:
             return product.first_driver
         return None
 
+    def _older(self, version: str, first: str) -> bool:
+        """True if a release (or the last one of a branch) came out before another release."""
+        known, branch = self.versions.get(version), self.branches.get(version)
+        mine = known.date if known else branch.latest_date if branch else None
+        theirs = self.versions[first].date if first in self.versions else None
+        return mine is not None and theirs is not None and mine < theirs
+
+    def _too_old(
+        self, product: Product, version: str, branch: str, first: str | None, needed: str | None
+    ) -> str | None:
+        """Why a version is too old for a product, None if it is not."""
+        if first and int(branch) < int(branch_of(first)) and not needed:
+            return f"R{branch} is older than {first}, the first driver for {product.name}"
+        if not needed and product.first_driver and self._older(version, product.first_driver):
+            return f"{version} came out before {product.first_driver}, the first driver for {product.name}"
+        if needed and branch != version:
+            have, want = try_parse(version), try_parse(needed)
+            if have is not None and want is not None and have < want:
+                return f"{version} does not know {product.name}; {needed} is the first release that does"
+        return None
+
     def supports(self, product: Product, version: str) -> Support:
         """Whether a driver version (or a branch, as ``580``) runs the product."""
         branch = branch_of(version)
+        if try_parse(version) is None:
+            return Support("unknown", f"{version!r} is no driver version", (product,))
         architecture = self.architectures.get(product.architecture)
         rows: tuple[Row, ...] = tuple(one for one in (product, architecture) if one is not None)
         title = architecture.title if architecture else product.architecture
         last, first = product.last_branch, product.first_driver or (architecture.first_branch if architecture else None)
         if last and int(branch) > int(last):
             return Support("no", f"R{branch} does not support {title}; R{last} is the last branch", rows, last)
-        whole = branch == version
-        if first and int(branch) < int(branch_of(first)):
-            listed = self.first_for(product, branch)
-            if not listed:
-                return Support(
-                    "no", f"R{branch} is older than {first}, the first driver for {product.name}", rows, first
-                )
         needed = self.first_for(product, branch)
-        if needed and not whole:
-            have, want = try_parse(version), try_parse(needed)
-            if have is not None and want is not None and have < want:
-                return Support(
-                    "no",
-                    f"{version} does not know {product.name}; {needed} is the first release that does",
-                    rows,
-                    needed,
-                )
+        too_old = self._too_old(product, version, branch, first, needed)
+        if too_old:
+            answer: Answer = "no" if product.decides else "unknown"
+            return Support(answer, too_old, rows, needed or first)
         if not first:
             return Support("unknown", f"the first driver for {product.name} is not known", rows)
         return Support("yes", f"R{branch} supports {product.name}", rows)

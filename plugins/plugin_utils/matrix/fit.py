@@ -208,11 +208,13 @@ class Kernels:
         flavour: str | None = None,
         source: str | None = None,
     ) -> tuple[Breakage, ...]:
-        """Reported breakages that touch a driver version on a system and kernel; None = any kernel, flavour or source."""
+        """Reported breakages that touch a driver version on a system and kernel; None = any kernel, flavour, source."""
         parsed = KernelRelease.try_parse(release) if release else None
         line = self.line(os_id, os_version, parsed) if parsed else None
         keys = (
-            [] if parsed is None else [KernelRange.of(parsed), KernelRange.of(self.upstream(os_id, os_version, parsed))]
+            []
+            if parsed is None
+            else [KernelRange.of(parsed), KernelRange.of(self.upstream(os_id, os_version, parsed))]
         )
         return tuple(
             row

@@ -45,7 +45,7 @@ class Matrix:
         )
         put("_branches", {row.name: self._filled(row) for row in sorted(t["branches"], key=lambda row: int(row.name))})
         put("_architectures", {row.name: row for row in sorted(t["architectures"], key=lambda row: row.order)})
-        put("devices", Devices(t["products"], t["chips"], self._architectures, self._branches))
+        put("devices", Devices(t["products"], t["chips"], self._architectures, self._branches, self._versions))
         put(
             "kernels",
             Kernels(
@@ -189,7 +189,7 @@ class Matrix:
         return found
 
     def fabric_of(self, device: str) -> rows.NvSwitch | None:
-        """The fabric that a GPU's PCI id tells by itself (NVLink5 boards show no NVSwitch function), None for others."""
+        """The fabric that a GPU's PCI id tells by itself (NVLink5 boards show no NVSwitch), None for others."""
         return self._fabrics.get(device.lower())
 
     def fabric_component(self, name: str) -> rows.FabricComponent | None:
@@ -212,7 +212,7 @@ class Matrix:
 
     def cuda_family(self, major: str | int) -> rows.CudaFamily | None:
         """What minor-version compatibility of a CUDA major version needs."""
-        return self._cuda_families.get(str(major).split(".")[0])
+        return self._cuda_families.get(str(major).partition(".")[0])
 
     def cuda_max(self, driver_version: str) -> str | None:
         """The newest CUDA a driver runs natively: ``580.178.04`` → ``13.0``. Takes a branch, too."""
@@ -225,7 +225,7 @@ class Matrix:
         fits = [
             row.series
             for row in self._cuda.values()
-            if row.decides and (need := try_parse(row.toolkit_min)) is not None and need <= have
+            if row.decides and (need := try_parse(row.toolkit_min or row.bundled_driver)) is not None and need <= have
         ]
         return max(fits, key=lambda text: try_parse(text) or (), default=None)
 
@@ -284,6 +284,11 @@ class Matrix:
         """Breakages reported for a driver version on a system and kernel."""
         return self.kernels.breakages_for(driver_version, release, os_id, os_version, flavour, source)
 
+    def kernel_patches(self, driver_version: str, release: str) -> tuple[rows.KernelPatch, ...]:
+        """Hints that packagers patch a driver for a kernel; they decide nothing."""
+        found: tuple[Any, ...] = self.tables["kernel_patches"]
+        return tuple(row for row in found if driver_version in row.drivers and release in row.kernels)
+
     # Packages
 
     def packaging(self, os_id: str, os_version: str, arch: str) -> rows.Packaging | None:
@@ -293,6 +298,15 @@ class Matrix:
     def system(self, os_id: str, os_version: str) -> rows.System | None:
         """The row of an operating system."""
         return self.systems.find(os_id, os_version)
+
+    def signing_key(self, name: str) -> rows.SigningKey | None:
+        """A repository signing key by name."""
+        return self.systems.keys.get(name)
+
+    def distro_package(self, os: str, package: str, suite: str | None = None) -> rows.DistroPackage | None:
+        """A runtime package of a distribution's archive: ``debian 13``, ``containerd``."""
+        found = (row for row in self.runtimes.packages if row.os == os and row.package == package)
+        return next((row for row in found if suite in (None, row.suite)), None)
 
     # Container runtimes, Kubernetes, operator
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ranges of driver versions and kernel releases, as rows write them.
 
-``"535"`` is all of a branch, ``"6.12"`` all of a kernel series, ``">=535.161.07,<550"`` an interval, ``"*"`` everything.
+``"535"`` is all of a branch, ``"6.12"`` all of a kernel series, ``">=535.161.07,<550"`` an interval, ``"*"`` all.
 A bound counts as far as it is written: ``"<=535.183"`` takes 535.183.06, ``">=5.14.0-687"`` takes 5.14.0-687.12.1.
 """
 
@@ -93,7 +93,7 @@ class Range:
         return True
 
     def overlaps(self, other: Range) -> bool:
-        """True if some version may lie in both. Judged by the bounds; two prefixes overlap if one contains the other."""
+        """True if some version may lie in both. Judged by the bounds; prefixes overlap if one contains the other."""
         probes = [bound for one in (self, other) for bound in (one.prefix, one.low, one.high) if bound is not None]
         probes += [(*bound, 0) for bound in probes] + [(*bound[:-1], bound[-1] + 1) for bound in probes]
         probes += [(*bound[:-1], bound[-1] - 1, 10**6) for bound in list(probes)] + [(0,), (10**6,)]

@@ -125,7 +125,7 @@ class KernelAbi(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prebuilt(Row):
-    """Prebuilt, signed modules of Canonical for one kernel. driver: the version its dependency names, None = not shown."""
+    """Prebuilt, signed modules of Canonical for one kernel. driver: what its dependency names, None = not shown."""
 
     os: Text
     suite: Word

@@ -60,7 +60,7 @@ class Repository(Row):
 class PackageSet:
     """One flavour of a series.
 
-    packages: what to install; the first one's candidates decide the version. Placeholders: {branch}, {version}, {release}.
+    packages: what to install; the first one's candidates decide the version. {version}, {release}, {meta} are open.
     versions: package → exact package version, where it differs from the series' own.
     source_package: the package that holds the module source (or the prebuilt module).
     """
@@ -137,8 +137,8 @@ class FabricPackage(Row):
 class KernelPackaging(Row):
     """How kernels are packaged on a system. Patterns take {release}.
 
-    family: regular expressions of every package of the kernel family (to hold); keep_moving: those that look like it but
-    must not be held. metas: packages that pull new kernels in, installed or not.
+    family: regular expressions of every package of the kernel family (to hold); keep_moving: those that look like it
+    but must not be held. metas: packages that pull new kernels in, installed or not.
     """
 
     os: Text
