@@ -93,7 +93,7 @@ version:
   type: str
 dumps:
   description:
-    - For V(trial), by name, what containerd printed (RV(ignore:out)), its status and the reason of a failure.
+    - For V(trial), by name, what containerd printed (C(out)), its status and the reason of a failure.
   returned: success
   type: dict
 backups:
