@@ -1,0 +1,184 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tasks of gpu_driver promise: locks are waited for, services left alone, reboots only where they may be."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROLE = ROOT / "roles/gpu_driver"
+
+DRIVER: dict[str, Any] = {
+    "owner": "host", "version": "535.261.03", "flavour": "proprietary", "source_package": "nvidia-kernel-dkms",
+    "packages": {"nvidia-kernel-dkms": "535.261.03-1", "nvidia-modprobe": None}, "remove": [], "hold": [],
+    "fabricmanager": {"package": "nvidia-fabricmanager-535", "version": "535.261.03-1", "service": "x.service"},
+    "fabric": {"nvidia-fabricmanager-535": "535.261.03-1"}, "dkms": {"name": "nvidia-current", "version": "535.261.03"},
+    "kernels": ["6.1.0-50-amd64"], "build_mb": 2500,
+}  # fmt: skip
+FACTS: dict[str, Any] = {
+    "os": {"init": "systemd", "virt": "none"},
+    "kernel": {"running": "6.1.0-50-amd64", "installed": [{"release": "6.1.0-50-amd64", "compiler": "gcc-12"}]},
+    "driver": {"loaded": None, "nouveau": {"loaded": False}, "processes": 0},
+}
+
+
+def tasks(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        yield entry
+        for part in ("block", "rescue", "always"):
+            yield from tasks(entry.get(part, []))
+
+
+def all_tasks() -> list[dict[str, Any]]:
+    return [task for path in sorted((ROLE / "tasks").glob("*.yml")) for task in tasks(yaml.safe_load(path.read_text()))]
+
+
+def test_every_apt_task_waits_for_the_lock_and_starts_no_service() -> None:
+    found = [task for task in all_tasks() if "ansible.builtin.apt" in task]
+    assert len(found) >= 4
+    for task in found:
+        assert task["ansible.builtin.apt"]["lock_timeout"] == "{{ gpu_lock_timeout }}", task["name"]
+        if not task["ansible.builtin.apt"].get("update_cache"):
+            assert task["ansible.builtin.apt"]["policy_rc_d"] == 101, task["name"]
+            assert task["environment"] == "{{ __gpu_driver_environment }}", task["name"]
+    assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["gpu_lock_timeout"] >= 300
+
+
+def test_no_task_accepts_what_is_not_signed() -> None:
+    text = "".join(path.read_text() for path in ROLE.rglob("*.yml"))
+    for word in ("allow_unauthenticated", "trusted=yes", "--allow-unauthenticated", "allow-insecure"):
+        assert word not in text
+
+
+def test_the_reboot_waits_long_and_needs_the_module() -> None:
+    (task,) = [task for task in all_tasks() if "ansible.builtin.reboot" in task]
+    assert task["ansible.builtin.reboot"]["reboot_timeout"] == "{{ gpu_driver_reboot_timeout }}"
+    assert task["ansible.builtin.reboot"]["test_command"] == "test -e /proc/driver/nvidia/version"
+    assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["gpu_driver_reboot_timeout"] >= 1800
+
+
+def test_nothing_before_the_proof_changes_a_driver_package() -> None:
+    (top,) = yaml.safe_load((ROLE / "tasks/apply.yml").read_text())
+    order = [
+        task["ansible.builtin.include_tasks"]["file"]
+        for task in top["block"]
+        if "ansible.builtin.include_tasks" in task
+    ]
+    assert order.index("prove.yml") < order.index("packages.yml") < order.index("settle.yml")
+    assert order[: order.index("prove.yml")] == ["repair.yml", "sources.yml"]
+
+
+def test_holds_are_set_again_and_ramdisks_freed_also_after_a_failure() -> None:
+    (top,) = yaml.safe_load((ROLE / "tasks/packages.yml").read_text())
+    assert {"ramdisks_free.yml"} <= {task.get("ansible.builtin.include_tasks") for task in top["always"]}
+    assert [
+        task
+        for task in top["always"]
+        if task.get("baremetal.nvidia.kernel_pin", {}).get("state", "present") == "present"
+    ]
+
+
+# rendered
+
+EXPRESSIONS = ("specs", "source", "prerequisites", "reboot", "no_reboot", "apply", "loadable")
+REBOOT = [{"role": "gpu_driver", "action": "install", "target": "x", "disruption": "reboot"}]
+#: host -> what differs there from DRIVER, FACTS and the role's defaults
+HOSTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "reboot_allowed": {"changes": REBOOT, "vars": {"gpu_reboot_allowed": True}},
+    "reboot_not_allowed": {"changes": REBOOT, "vars": {"gpu_reboot_allowed": False}},
+    "reboot_local": {"changes": REBOOT, "vars": {"gpu_reboot_allowed": True, "ansible_connection": "local"}},
+    "allowed_without_need": {"vars": {"gpu_reboot_allowed": True}},
+    "forced": {"vars": {"gpu_force_apply": True}},
+    "forced_without_driver": {"vars": {"gpu_force_apply": True}, "driver": {"version": None}},
+    "container": {"facts": {"os": {"init": "systemd", "virt": "podman"}}},
+    "nouveau": {"facts": {"driver": {"loaded": None, "nouveau": {"loaded": True}}}},
+    "loaded": {"facts": {"driver": {"loaded": {"version": "535.261.03"}, "nouveau": {"loaded": False}}}},
+    "other_kernel": {"facts": {"kernel": {"running": "6.18.0", "installed": []}}},
+}
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The role's variables as Ansible sees them, on made-up hosts that are never contacted."""
+    where = tmp_path_factory.mktemp("role")
+    hosts = {}
+    for name, given in HOSTS.items():
+        plan = {"run_id": "r1", "changes": given.get("changes", []), "pending": [],
+                "decisions": {"driver": {**DRIVER, **given.get("driver", {})}}}  # fmt: skip
+        hosts[name] = {"made_plan": plan, "made_facts": {**FACTS, **given.get("facts", {})},
+                       **yaml.safe_load((ROLE / "defaults/main.yml").read_text()), **given.get("vars", {})}  # fmt: skip
+    wanted = ", ".join(f"'{name}': __gpu_driver_{name}" for name in EXPRESSIONS)
+    answer = "{{ 'RESULT ' ~ ({'host': inventory_hostname, " + wanted + "} | to_json | b64encode) }}"
+    steps = [
+        {
+            "ansible.builtin.set_fact": {
+                "gpu_plan": "{{ made_plan }}",
+                "gpu_facts": "{{ made_facts }}",
+                "cacheable": True,
+            }
+        },
+        {"ansible.builtin.debug": {"msg": answer}},
+    ]
+    play = {"hosts": "all", "gather_facts": False, "vars_files": [str(ROLE / "vars/main.yml")], "tasks": steps}
+    (where / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}))
+    (where / "play.yml").write_text(json.dumps([play]))
+    environment = {
+        **os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections")
+    }  # fmt: skip
+    program = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    done = subprocess.run([program, "-i", str(where / "hosts.yml"), str(where / "play.yml")],
+                          capture_output=True, text=True, env=environment, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(base64.b64decode(text)) for text in re.findall(r"RESULT ([A-Za-z0-9+/=]+)", done.stdout)]
+    assert len(rows) == len(HOSTS)
+    return {row["host"]: row for row in rows}
+
+
+def test_packages_are_named_at_exact_versions(rendered: dict[str, dict[str, Any]]) -> None:
+    plain = rendered["plain"]
+    fabric = "nvidia-fabricmanager-535=535.261.03-1"
+    assert sorted(plain["specs"]) == [fabric, "nvidia-kernel-dkms=535.261.03-1", "nvidia-modprobe"]
+    assert plain["source"] == {"nvidia-kernel-dkms": "535.261.03-1"}
+    assert plain["prerequisites"] == ["dkms", "libelf-dev", "gcc-12"]
+
+
+@pytest.mark.parametrize(
+    ("host", "needed", "refused"),
+    [
+        ("reboot_allowed", True, ""),
+        ("reboot_not_allowed", True, "gpu_reboot_allowed is false"),
+        ("reboot_local", True, "the connection is local"),
+        ("allowed_without_need", False, ""),
+    ],
+)
+def test_a_reboot_only_when_needed_allowed_and_remote(
+    rendered: dict[str, dict[str, Any]], host: str, needed: bool, refused: str
+) -> None:
+    row = rendered[host]
+    assert (row["reboot"], row["no_reboot"], row["apply"]) == (needed, refused, needed)
+
+
+def test_force_applies_only_a_driver_that_is_the_hosts(rendered: dict[str, dict[str, Any]]) -> None:
+    assert rendered["forced"]["apply"] is True
+    assert rendered["forced_without_driver"]["apply"] is False
+    assert rendered["plain"]["apply"] is False
+
+
+def test_the_module_is_loaded_only_where_nothing_stands_in_its_way(rendered: dict[str, dict[str, Any]]) -> None:
+    assert rendered["plain"]["loadable"] is True
+    for host in ("container", "nouveau", "loaded", "other_kernel", "reboot_allowed"):
+        assert rendered[host]["loadable"] is False, host
