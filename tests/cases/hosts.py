@@ -53,15 +53,16 @@ def fresh(system: str = "debian 12", gpus: tuple[str, ...] = ("t4",), switches: 
     ident, version, codename, family, manager, release, compiler = SYSTEMS[system]
     return {
         "host": "gpu-1",
-        "os": {"id": ident, "version": version, "codename": codename, "family": family, "arch": "x86_64", "virt": "none",
-               "init": "systemd", "selinux": None},
+        "os": {"id": ident, "version": version, "codename": codename, "family": family, "arch": "x86_64",
+               "virt": "none", "init": "systemd", "selinux": None},
         "kernel": {
             "running": release, "running_compiler": compiler, "default_boot": release, "cmdline": "root=/dev/sda1 ro",
             "modules": [],
             "installed": [{"release": release, "image": True, "initrd": True, "headers": True, "compiler": compiler,
                            "nvidia": None, "extra_modules": [], "nouveau_in_initrd": False}],
         },
-        "boot": {"firmware": "uefi", "loader": "grub", "default_mode": "saved", "env_writable": True, "next_entry": None},
+        "boot": {"firmware": "uefi", "loader": "grub", "default_mode": "saved", "env_writable": True,
+                 "next_entry": None},
         "storage": {path: {"free_mb": 41000} for path in ("/", "/boot", "/var", "/usr/src")},
         "gpus": [gpu(name, index) for index, name in enumerate(gpus)],
         "nvswitches": [{"address": f"0000:{index + 5:02x}:00.0", "id": "10de:22a3"} for index in range(switches)],

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env python
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plan cases from the field and compare with what they expect: tests/cases/run.py FILE-OR-DIRECTORY...
 
@@ -50,7 +50,8 @@ def differences(case: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[st
     """Yield what the plan has otherwise than the case expects; nothing means that the case passes."""
     expect = case.get("expect") or {}
     if "fires" in case and case["fires"] != any(one["rule"] == case["rule"] for one in plan["findings"]):
-        yield f"{case['rule']} {'did not fire' if case['fires'] else 'fired'}: {[brief(one) for one in plan['findings']]}"
+        what = "did not fire" if case["fires"] else "fired"
+        yield f"{case['rule']} {what}: {[brief(one) for one in plan['findings']]}"
     if "verdict" in expect and plan["verdict"] != expect["verdict"]:
         errors = "; ".join(one["summary"] for one in plan["findings"] if one["severity"] == "error")
         yield f"verdict is {plan['verdict']}, not {expect['verdict']}" + (f" ({errors})" if errors else "")

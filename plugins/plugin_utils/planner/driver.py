@@ -146,7 +146,7 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
 
 
 def _add_package(context: Context, decision: DriverDecision, chosen: Candidate, name: str) -> None:
-    if name in decision.packages:
+    if name in decision.packages or (chosen.installed and name.startswith("nvidia-driver-pinning")):
         return
     host = context.host.packages
     there, offers = host.version(name), list(each(host.offers(name)))

@@ -9,7 +9,7 @@ import datetime
 import fnmatch
 from typing import Any
 
-from ..model.facts import UNKNOWN, Maybe, each
+from ..model.facts import Maybe
 from ..model.host import Gpu, Host
 from ..model.wishes import Wishes
 from ..rules.context import Card, Context
@@ -57,4 +57,4 @@ def _packaging(host: Host, matrix: Any) -> Any:
 
 def gpu_count(host: Host) -> int | None:
     """Return how many GPUs are on the bus, None if that is not known."""
-    return None if host.gpus is UNKNOWN else sum(1 for _ in each(host.gpus))
+    return len(host.gpus) if isinstance(host.gpus, tuple) else None

@@ -20,7 +20,7 @@ def test_up_to_date(what: str) -> None:
         assert path.read_text(encoding="utf-8") == text, f"{path} is out of date: run scripts/generate.py {what}"
 
 
-def test_stale_files_are_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stale_files_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     target = generate.ROOT / "made-up.txt"
     monkeypatch.setitem(generate.WHAT, "rules", lambda: iter([(target, "new")]))
     assert generate.main(["--check", "rules"]) == 1

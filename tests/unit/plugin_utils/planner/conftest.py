@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "cases"))
 
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix, planner  # noqa: E402
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix, planner
 
 NOW = datetime.date(2026, 11, 30)
 

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.rules.context imp
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tests" / "cases"))
 
-import run  # noqa: E402
+import run
 
 CASES = [case for path in sorted((ROOT / "tests/cases/rules").glob("*.yml")) for case in run.load(path)]
 RULES = registry.rules()
