@@ -134,7 +134,7 @@ def _offered(context: Context, series: Any, flavour: str, packages: Any, version
     main = main_package(context, series, packages)
     offers = context.host.packages.offers(main)
     if not is_offered_fact(context, series):
-        found = [version] if version and series.transitional_to is None else _predicted(context, series)
+        found = [version] if version else _predicted(context, series)
         for one in found:
             yield _candidate(context, series, flavour, packages, one, predicted=True)
         return

@@ -53,8 +53,3 @@ def _packaging(host: Host, matrix: Any) -> Any:
         return None
     arch = host.os.arch if isinstance(host.os.arch, str) else "x86_64"
     return matrix.packaging(host.os.id, host.os.version, arch)
-
-
-def gpu_count(host: Host) -> int | None:
-    """Return how many GPUs are on the bus, None if that is not known."""
-    return len(host.gpus) if isinstance(host.gpus, tuple) else None

@@ -73,7 +73,9 @@ def lying_name(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when the packages of a branch install another one."""
     if candidate.installed or candidate.series is None:
         return
-    real = versions.branch_of(candidate.version) if candidate.version else candidate.series.transitional_to
+    real = versions.branch_of(candidate.version) if candidate.version else None
+    if candidate.predicted or real is None:
+        real = candidate.series.transitional_to
     if real and real != candidate.branch:
         first = candidate.packages.packages[0].replace("{branch}", candidate.branch)
         main = next(iter(candidate.versions), first)

@@ -27,8 +27,8 @@ junk = st.recursive(
 )
 shapes = st.tuples(
     st.sampled_from(sorted(hosts.SYSTEMS)),
-    st.sampled_from([("t4",), ("h100_pcie",) * 2, ("v100",), ("a10",), ("l40s",), ("rtx5090",), ("p40",), ("10de:ffff",),
-                     ()]),
+    st.sampled_from([("t4",), ("h100_pcie",) * 2, ("v100",), ("a10",), ("l40s",), ("rtx5090",), ("p40",), (),
+                     ("10de:ffff",)]),
     st.booleans(),
 )
 wishes = st.fixed_dictionaries(
