@@ -149,14 +149,22 @@ def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, r
         result = run([program, "--config", main, "config", "dump"], timeout=DUMP_TIMEOUT)
         if not result.ok:
             raise ConfigError(f"{result.why('containerd config dump')}; the former files are back")
-        store.update(lambda data: data["backups"].extend(
-            {"path": item.path, "backup": item.backup, "at": stamp(store.clock())} for item in done))
+        store.update(lambda data: _remember(data["backups"], done, stamp(store.clock()), keep))
         store.step("restart")
     except BaseException:
         put_back(done)
         store.finish()
         raise
     return done
+
+
+def _remember(backups: list[dict[str, Any]], done: Iterable[Placed], when: str, keep: int) -> None:
+    """Add what was placed to the state's list, which knows the newest ``keep`` of each file."""
+    backups.extend({"path": item.path, "backup": item.backup, "at": when} for item in done)
+    for path in {entry["path"] for entry in backups}:
+        mine = [entry for entry in backups if entry["path"] == path]
+        for entry in mine[: -max(keep, 1)]:
+            backups.remove(entry)
 
 
 def put_back(placed: Iterable[Placed]) -> None:

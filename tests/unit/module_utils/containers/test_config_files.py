@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files on the host: read whole, tried apart, placed all or none, whatever step is cut off."""
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+from typing import Any
+
+import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import config_files, keepers
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
+from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+
+
+class Containerd:
+    """A program that prints a version and, for a dump, what its file says; ``broken`` texts are refused."""
+
+    def __init__(self, broken: bytes = b"[broken") -> None:
+        self.broken = broken
+        self.calls: list[list[str]] = []
+
+    def __call__(self, argv: Any, timeout: float = 10, **_other: Any) -> Result:
+        self.calls.append(list(argv))
+        if "--version" in argv:
+            return Result(0, "containerd github.com/containerd/containerd 1.7.24~ds1 1.7.24~ds1-6\n")
+        text = pathlib.Path(argv[2]).read_bytes()
+        if self.broken in text:
+            return Result(1, "", "containerd: failed to load TOML")
+        return Result(0, text.decode())
+
+
+@pytest.fixture
+def etc(tmp_path: pathlib.Path) -> pathlib.Path:
+    folder = tmp_path / "etc/containerd"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def place(etc: pathlib.Path, files: list[tuple[str, bytes, str | None]], run: Any, **more: Any) -> Any:
+    root = etc.parent.parent
+    return config_files.place(files, str(etc / "config.toml"), "containerd", run, Store(str(root)), run_id="r1", keep=3,
+                              backups=str(root / "backups"), **more)
+
+
+def test_reads_imports_and_what_lies_beside(etc: pathlib.Path) -> None:
+    (etc / "config.toml").write_bytes(b'version = 3\nimports = [\n  "/nowhere/*.toml", # x "no"\n  \'site.d/*.toml\'\n]\n')
+    for name, text in {"site.d/a.toml": 'imports = ["../deep.toml"]\n', "deep.toml": "x = 1\n", "conf.d/b.toml": "",
+                       "config.d/c.toml": "", "conf.d/d.txt": ""}.items():
+        (etc / name).parent.mkdir(exist_ok=True)
+        (etc / name).write_text(text)
+    found = config_files.read(str(etc / "config.toml"), [], "containerd", Containerd())
+    names = {os.path.relpath(path, etc) for path in found.files}
+    assert names == {"config.toml", "site.d/a.toml", "deep.toml", "conf.d/b.toml", "config.d/c.toml"}
+    assert found.version == "1.7.24~ds1"
+    assert "/nowhere/*.toml" in found.looked and str(etc / "deep.toml") in found.looked
+
+
+def test_no_containerd_and_no_file(etc: pathlib.Path) -> None:
+    found = config_files.read(str(etc / "config.toml"), [], "containerd", lambda *_a, **_k: Result(127))
+    assert found.files == {} and found.version is None
+
+
+def test_a_huge_file_is_refused(etc: pathlib.Path) -> None:
+    with open(etc / "config.toml", "wb") as handle:
+        handle.truncate(2 * 1024 * 1024)
+    with pytest.raises(config_files.ConfigError, match="no configuration"):
+        config_files.read(str(etc / "config.toml"), [], "containerd", Containerd())
+
+
+def test_a_trial_lies_apart_and_leaves_nothing(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(etc))
+    dumps = config_files.trial({"after": {"config.toml": b'imports = ["@FOLDER@/001.toml"]', "001.toml": b""},
+                                "before": {"config.toml": b"[broken"}}, "containerd", Containerd())
+    assert dumps["after"]["rc"] == 0 and dumps["after"]["out"] == 'imports = ["@FOLDER@/001.toml"]'
+    assert dumps["before"]["rc"] == 1 and "failed to load" in dumps["before"]["why"]
+    assert list(etc.iterdir()) == []
+
+
+def test_placed_with_backup_owner_and_mode(etc: pathlib.Path) -> None:
+    main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
+    main.write_bytes(b"old\n")
+    main.chmod(0o640)
+    expected = config_files.checksum(b"old\n")
+    placed = place(etc, [(str(drop_in), b"new drop-in\n", None), (str(main), b"new\n", expected)], Containerd())
+    assert main.read_bytes() == b"new\n" and stat.S_IMODE(main.stat().st_mode) == 0o640
+    assert drop_in.read_bytes() == b"new drop-in\n" and stat.S_IMODE(drop_in.stat().st_mode) == 0o644
+    assert placed[0].backup is None and pathlib.Path(placed[1].backup).read_bytes() == b"old\n"
+    assert stat.S_IMODE(pathlib.Path(placed[1].backup).stat().st_mode) == 0o600
+    state = Store(str(etc.parent.parent)).read()
+    assert state["open"]["role"] == "gpu_containerd" and [s["name"] for s in state["open"]["steps"]] == ["config", "restart"]
+    assert {item["path"] for item in state["backups"]} == {str(main), str(drop_in)}
+
+
+def test_a_link_stays_a_link(etc: pathlib.Path) -> None:
+    real = etc / "real.toml"
+    real.write_bytes(b"old\n")
+    (etc / "config.toml").symlink_to(real)
+    place(etc, [(str(etc / "config.toml"), b"new\n", config_files.checksum(b"old\n"))], Containerd())
+    assert (etc / "config.toml").is_symlink() and real.read_bytes() == b"new\n"
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(etc: pathlib.Path) -> None:
+    main = etc / "config.toml"
+    main.write_bytes(b"somebody else's\n")
+    for expected in (config_files.checksum(b"old\n"), None):
+        with pytest.raises(config_files.ConfigError, match="changed by somebody else"):
+            place(etc, [(str(main), b"new\n", expected)], Containerd())
+    assert main.read_bytes() == b"somebody else's\n" and Store(str(etc.parent.parent)).read()["open"] is None
+
+
+def test_what_containerd_cannot_read_is_taken_back(etc: pathlib.Path) -> None:
+    main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
+    main.write_bytes(b"old\n")
+    with pytest.raises(config_files.ConfigError, match="former files are back"):
+        place(etc, [(str(drop_in), b"x\n", None), (str(main), b"[broken", config_files.checksum(b"old\n"))], Containerd())
+    assert main.read_bytes() == b"old\n" and not drop_in.exists()
+    assert Store(str(etc.parent.parent)).read()["open"] is None
+
+
+class Cut(Exception):
+    """The run ends here."""
+
+
+@pytest.mark.parametrize("step", range(1, 3))
+def test_a_run_that_is_cut_off_leaves_files_that_work(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Killed before any of its writes: every file is the old or the new one, whole, and nothing half imported."""
+    main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
+    main.write_bytes(b"old\n")
+    count = 0
+    real = os.rename
+
+    def rename(one: str, two: str) -> None:
+        nonlocal count
+        if two in (str(main), str(drop_in)):
+            count += 1
+            if count == step:
+                raise Cut
+        real(one, two)
+
+    monkeypatch.setattr("os.rename", rename)
+    monkeypatch.setattr(config_files, "put_back", lambda placed: None)  # a kill gives no chance to tidy up
+    with pytest.raises(Cut):
+        place(etc, [(str(drop_in), b"drop-in\n", None), (str(main), b"new\n", config_files.checksum(b"old\n"))],
+              Containerd())
+    assert main.read_bytes() == b"old\n"
+    assert not drop_in.exists() or drop_in.read_bytes() == b"drop-in\n"
+    assert [path.name for path in etc.rglob(".baremetal*")] == []
+
+
+def test_the_newest_backups_are_kept(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.toml"
+    for number in range(6):
+        path.write_text(str(number))
+        keepers.backup(str(path), 3, str(tmp_path / "b"), now=1_800_000_000 + number)
+    kept = sorted((tmp_path / "b").rglob("x.toml.*"))
+    assert [item.read_text() for item in kept] == ["3", "4", "5"]
+    for _again in range(2):
+        keepers.backup(str(path), 9, str(tmp_path / "b"), now=1_800_000_009)
+    assert len(list((tmp_path / "b").rglob("x.toml.*"))) == 5
+
+
+def test_restore(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("new")
+    (tmp_path / "saved").write_text("old")
+    keepers.restore(str(path), str(tmp_path / "saved"))
+    assert path.read_text() == "old"
+    keepers.restore(str(path), None)
+    assert not path.exists()
+    with pytest.raises(FileNotFoundError, match="gone"):
+        keepers.restore(str(path), str(tmp_path / "missing"))
