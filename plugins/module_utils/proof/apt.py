@@ -38,7 +38,7 @@ class Apt:
         """The installed version of ``name``; None unless it is completely installed."""
         result = self.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Version}\n", name], timeout=30)
         for line in result.out.splitlines() if result.rc == 0 else []:
-            status, _, version = line.partition("|")
+            status, _bar, version = line.partition("|")
             if status.startswith(("ii", "hi")):
                 return str(version)
         return None
