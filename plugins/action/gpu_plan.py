@@ -31,6 +31,7 @@ engine.warm()
 
 FACTS_MODULE = "baremetal.nvidia.gpu_facts"
 GATHER = ("never", "missing", "always")
+GROUP = ("none", "verdict", "refresh")
 MAX_AGE = 3600
 
 
@@ -49,11 +50,14 @@ class ActionModule(ActionBase):
             "facts",
             "facts_file",
             "gather",
+            "group",
+            "keep_facts",
             "max_age",
             "policy",
             "refresh_error",
             "stop_on_blocked",
             "stop_on_pending",
+            "stored",
         )
     )
 
@@ -81,15 +85,24 @@ class ActionModule(ActionBase):
         old_plan, now = at_hand.get("gpu_plan"), time.time()
 
         gather = self._gather()
-        source, facts = self._facts_at_hand(host, at_hand, gather)
+        stored_at = variables.get("gpu_facts_file") if self._flag("stored") else None
+        path = self._task.args.get("facts_file") or (
+            self._templated("gpu_facts_file", stored_at) if stored_at else None
+        )
+        source, facts = self._facts_at_hand(host, at_hand, gather, path)
         age: int | None = None
         if facts is not None:
             facts, digests["facts"], age = self._take(facts, now)
-        may_reuse = source == "kept" or (source == "host" and gather == "missing")
+        may_reuse = gather != "always" and source in ("kept", "none", "host")
         if may_reuse and freshness.stale_reason(old_plan, digests) is None:
             return self._outcome(edge.plain(old_plan), policy, reused=True)
         if source == "kept" and gather == "missing":
             source = "host"  # without a plan of this run they may be what a fact cache kept
+        if source == "none":
+            raise _Refused(
+                f"there are no GPU facts of {host}: run baremetal.nvidia.gpu_facts before this task, or set gather: "
+                f"missing so that it is run here."
+            )
         if source == "host":
             facts, digests["facts"], age = self._take(self._read_host(variables), now)
         self._refuse_old(host, source, age)
@@ -104,7 +117,11 @@ class ActionModule(ActionBase):
         plan["previous"] = freshness.previous(old_plan)
         plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode))
         plan["lists_old"] = source == "host" and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
-        return self._outcome(plan, policy, facts=facts if source in ("host", "stored") else None)
+        found: dict[str, Any] = {"gpu_plan": plan}
+        if source in ("host", "stored"):
+            # None takes the place of what a fact cache may still hold from an earlier run
+            found["gpu_facts"] = facts if self._flag("keep_facts", default=True) else None
+        return self._outcome(plan, policy, found)
 
     # -- what goes in ------------------------------------------------------------------------------------------------
 
@@ -148,9 +165,9 @@ class ActionModule(ActionBase):
             raise _Refused(f"gather is {gather!r}; allowed are {', '.join(GATHER)}.")
         return str(gather)
 
-    def _facts_at_hand(self, host: str, at_hand: Any, gather: str) -> tuple[str, Any]:
-        """Return (where the facts come from, facts): given, stored, kept, or host when they are still to be read."""
-        given, path = self._task.args.get("facts"), self._task.args.get("facts_file")
+    def _facts_at_hand(self, host: str, at_hand: Any, gather: str, path: Any) -> tuple[str, Any]:
+        """Return (where the facts come from, facts): given, stored, kept, host (still to be read) or none."""
+        given = self._task.args.get("facts")
         if given:
             if not isinstance(given, dict):
                 raise _Refused(
@@ -165,13 +182,7 @@ class ActionModule(ActionBase):
         kept = at_hand.get("gpu_facts")
         if kept is not None and gather != "always":
             return "kept", kept
-        if gather == "never":
-            raise _Refused(
-                f"there are no GPU facts of {host}: run baremetal.nvidia.gpu_facts before this task, or set gather: "
-                f"missing "
-                f"so that it is run here."
-            )
-        return "host", None
+        return ("none" if gather == "never" else "host"), None
 
     def _read_host(self, variables: dict[str, Any]) -> Any:
         result = self._execute_module(module_name=FACTS_MODULE, module_args={}, task_vars=variables)
@@ -214,20 +225,22 @@ class ActionModule(ActionBase):
     # -- what comes out ----------------------------------------------------------------------------------------------
 
     def _outcome(
-        self, plan: dict[str, Any], policy: dict[str, Any], facts: dict[str, Any] | None = None, reused: bool = False
+        self, plan: dict[str, Any], policy: dict[str, Any], found: dict[str, Any] | None = None, reused: bool = False
     ) -> dict[str, Any]:
         result: dict[str, Any] = {
-            "changed": False,
+            "changed": bool(self._task.check_mode and plan["changes"]),
             "verdict": plan["verdict"],
             "reused": reused,
             "msg": describe.headline(plan),
         }
-        if not reused:
-            result["ansible_facts"] = {**self._passed_on, "gpu_plan": plan}
-            if facts is not None:
-                result["ansible_facts"]["gpu_facts"] = facts
-        if self._task.check_mode:
-            result["changed"] = bool(plan["changes"])
+        if found is not None:
+            result["ansible_facts"] = {**self._passed_on, **found}
+        group = self._group(plan)
+        if (
+            group
+        ):  # Ansible takes "changed" for "the group is new": what would change is said by a task that does not group
+            result.update(changed=False, add_group=group, parent_groups=["all"])
+        elif self._task.check_mode:
             result["diff"] = describe.diff(plan)
         if plan["verdict"] == "blocked" and self._flag("stop_on_blocked"):
             result.update(failed=True, msg=describe.blocked(plan))
@@ -235,9 +248,17 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg=describe.waiting(plan))
         return result
 
-    def _flag(self, name: str) -> bool:
+    def _group(self, plan: dict[str, Any]) -> str | None:
+        wanted = self._task.args.get("group", "none")
+        if wanted not in GROUP:
+            raise _Refused(f"group is {wanted!r}; allowed are {', '.join(GROUP)}.")
+        if wanted == "refresh" and plan["lists_old"] and not self._task.check_mode:
+            return "gpu_refresh"
+        return None if wanted == "none" else str(plan["group"])
+
+    def _flag(self, name: str, *, default: bool = False) -> bool:
         try:
-            return bool(boolean(self._task.args.get(name, False)))
+            return bool(boolean(self._task.args.get(name, default)))
         except TypeError as error:
             raise _Refused(f"{name} is {self._task.args[name]!r}; allowed are true and false.") from error
 

@@ -39,6 +39,27 @@ options:
         holds the facts of one host, or a mapping of host names to facts.
       - A relative path is taken from the working directory.
     type: path
+  stored:
+    description: Whether the variable C(gpu_facts_file), where it is set, counts as O(facts_file).
+    type: bool
+    default: false
+  keep_facts:
+    description:
+      - Whether facts that were read here are returned too. Thousands of hosts that are as planned cost less without.
+    type: bool
+    default: true
+  group:
+    description:
+      - Whether the host is put into an inventory group by its plan, in the same task.
+      - V(verdict) uses C(gpu_ok), C(gpu_change) (C(gpu_planned) in check mode), C(gpu_blocked), and C(gpu_pending) for a
+        host that is as planned but for changes that wait for leave.
+      - V(refresh) does the same, but puts a host whose package lists are older than C(gpu_cache_max_age) into
+        C(gpu_refresh), outside of check mode.
+      - Ansible calls a task that adds a host to a group "changed", so set C(changed_when) to V(false). What would change, in
+        check mode, is then said by a task without O(group), which uses the same plan again.
+    type: str
+    choices: [none, verdict, refresh]
+    default: none
   policy:
     description: Policy variables that win over the host's variables.
     type: dict

@@ -175,7 +175,7 @@ def bench_fleet(sizes: list[int], forks: int) -> None:
 def _inventory(size: int) -> dict[str, Any]:
     common = {"ansible_connection": "canned", "ansible_python_interpreter": "/usr/bin/python3", "ansible_become": False}
     hosts = {f"gpu-{number:04}": {} for number in range(size)}
-    return {"all": {"hosts": hosts, "vars": {**common, "gpu_become": False}, "children": dict.fromkeys(GROUPS, {})}}
+    return {"all": {"hosts": hosts, "vars": {**common}, "children": dict.fromkeys(GROUPS, {})}}
 
 
 def bench_lab(inventory: pathlib.Path) -> None:

@@ -169,7 +169,7 @@ class World:
         inventory = self.place / "hosts.yml"
         inventory.write_text(json.dumps({"all": {"hosts": self.hosts, "children": groups}}))
         count = self.place / "count.json"
-        extra = {"world": str(self.place), "gpu_become": False, **variables}
+        extra = {"world": str(self.place), **variables}
         command = [
             str(pathlib.Path(sys.executable).with_name("ansible-playbook")),
             playbook,
@@ -216,20 +216,15 @@ class World:
         ours.mkdir(parents=True)
         (self.place / "ansible.cfg").write_text("[defaults]\n")
         _link(ROOT, ours, ("galaxy.yml", "meta", "playbooks"))
-        _link(
-            ROOT / "plugins",
-            ours / "plugins",
-            {item.name for item in (ROOT / "plugins").iterdir()} - {"modules", "plugin_utils"},
-        )
+        plugins = {item.name for item in (ROOT / "plugins").iterdir()} - {"action", "modules", "plugin_utils"}
+        _link(ROOT / "plugins", ours / "plugins", plugins)
+        actions = ("gpu_plan.py", "gpu_report.py", "gpu_compare.py")
+        _link(ROOT / "plugins" / "action", ours / "plugins" / "action", actions)
         utils = {item.name for item in (ROOT / "plugins/plugin_utils").iterdir()} - {"planner", "matrix"}
         _link(ROOT / "plugins" / "plugin_utils", ours / "plugins" / "plugin_utils", utils)
         _write(ours / "plugins" / "plugin_utils" / "planner" / "__init__.py", _PLANNER)
         _write(ours / "plugins" / "plugin_utils" / "matrix" / "__init__.py", _MATRIX)
-        _link(
-            ROOT / "plugins" / "modules",
-            ours / "plugins" / "modules",
-            ("gpu_plan.py", "gpu_report.py", "gpu_compare.py"),
-        )
+        _link(ROOT / "plugins" / "modules", ours / "plugins" / "modules", actions)
         _write(ours / "plugins" / "modules" / "gpu_facts.py", _FACTS)
         _write(ours / "plugins" / "modules" / "host_lease.py", _LEASE)
         _link(ROOT / "roles", ours / "roles", ("gpu_preflight", "gpu_verify"))

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from . import names
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,13 @@ def load() -> Engine:
 
 
 def warm() -> None:
-    """Load everything now, if possible; what goes wrong is told by the first load() that matters."""
+    """Load everything now, in the process that workers are forked from: rules, names and caches come with the first plan.
+
+    What goes wrong here is told by the first load() that matters.
+    """
     try:
-        load()
+        engine = load()
+        names.known()
+        engine.plan("nobody", {}, engine.validate({}), engine.matrix(()), datetime.date(2026, 1, 1))
     except Exception:  # noqa: BLE001  the reason is raised again, and reported, where a host needs the engine
         return

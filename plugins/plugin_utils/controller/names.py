@@ -18,15 +18,12 @@ PLAYBOOK = {
     "gpu_hosts": "the hosts a playbook works on",
     "gpu_serial": "how many hosts are changed at a time",
     "gpu_report": "file on the controller that gets the plans as JSON",
-    "gpu_report_rows": "how many rows the printed table has at most",
     "gpu_facts_file": "stored facts: a file, or a directory with one file a host",
-    "gpu_facts_max_age": "seconds after which facts are too old to plan from",
     "gpu_force_apply": "run every task of the roles whatever the plan says",
     "gpu_lock_timeout": "seconds to wait for the package manager's lock",
     "gpu_lease_ttl": "seconds a lease lives without a sign of life",
     "gpu_lease_force": "take over the lease of another run",
     "gpu_run_id": "the id of this run (set by the playbooks)",
-    "gpu_become": "whether the playbooks become root",
     "gpu_verify_level": "auto, static or device",
 }
 

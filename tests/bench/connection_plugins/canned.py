@@ -24,7 +24,7 @@ class Connection(ConnectionBase):
 
     transport = "canned"
     has_pipelining = True
-    is_always_pipelined = True
+    always_pipeline_modules = True
 
     def _connect(self) -> Connection:
         self._connected = True

@@ -141,12 +141,13 @@ def test_without_containerd(tmp_path: pathlib.Path, main: pathlib.Path) -> None:
 
 
 def test_a_drop_in_is_placed_before_it_is_imported(tmp_path: pathlib.Path, main: pathlib.Path) -> None:
-    main.write_text('version = 3\n[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]\nruntime_type = "x"\n')
+    main.write_text('version = 3\n[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]\n'
+                    'runtime_type = "x"\n')
     host = Host(tmp_path, "2.1.9")
     host.dump = lambda text: Result(0, '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]\n'
                                        'BinaryName = "/usr/bin/nvidia-container-runtime"\n')
     result = act(host, main)
-    assert [item["path"] for item in result["backups"]] == [str(main.parent / "conf.d/99-nvidia.toml"), str(main)], result
+    assert [item["path"] for item in result["backups"]] == [str(main.parent / "conf.d/99-nvidia.toml"), str(main)]
 
 
 def test_imports_written_in_an_odd_way_are_read_too(tmp_path: pathlib.Path, main: pathlib.Path) -> None:

@@ -230,6 +230,36 @@ def test_check_mode_is_changed_with_a_diff(planner: FakePlanner) -> None:
     assert not Runner(on_host=facts())(gather="missing")["changed"], "outside of check mode planning changes nothing"
 
 
+def test_grouping_is_never_changed_and_leaves_the_diff_to_another_task(planner: FakePlanner) -> None:
+    planner.answer.update(verdict="change", changes=[{"role": "gpu_driver", "action": "install", "target": "x"}])
+    run = Runner(on_host=facts(packages={"cache_age": 10**6}), check_mode=True)
+    result = run(gather="always", group="refresh", keep_facts=False)
+    assert result["add_group"] == "gpu_planned" and not result["changed"] and "diff" not in result
+    assert result["ansible_facts"]["gpu_facts"] is None
+    shown = run()
+    assert shown["reused"] and shown["changed"] and shown["diff"], "no facts were kept, and none are needed"
+    assert Runner(on_host=run.on_host)(gather="always", group="refresh")["add_group"] == "gpu_refresh"
+    assert Runner(on_host=run.on_host)(gather="always", group="verdict")["add_group"] == "gpu_change"
+    assert "group is 'x'" in Runner(on_host=run.on_host)(gather="always", group="x")["msg"]
+
+
+def test_facts_of_yesterday_do_not_outlive_a_reading_that_keeps_none(planner: FakePlanner) -> None:
+    run = Runner({"ansible_facts": {"gpu_facts": facts(gpus=["yesterday"])}}, on_host=facts())
+    run(gather="always", keep_facts=False)
+    assert run()["reused"] and len(planner.calls) == 1
+    run.variables["gpu_driver_branch"] = "580"
+    assert "no GPU facts" in run()["msg"], "never planned from what a fact cache holds"
+    assert not run(gather="missing").get("failed") and run.remote_calls == 2
+
+
+def test_stored_facts_come_from_the_variable_where_that_is_wanted(planner: FakePlanner, tmp_path: Any) -> None:
+    (tmp_path / "g1.json").write_text(json.dumps(facts()))
+    run = Runner({"gpu_facts_file": str(tmp_path)}, on_host=facts())
+    assert run(gather="always", stored=True)["ansible_facts"]["gpu_plan"]["facts_from"] == "stored"
+    assert run(gather="always")["ansible_facts"]["gpu_plan"]["facts_from"] == "host"
+    assert Runner(on_host=facts())(gather="always", stored=True)["ansible_facts"]["gpu_plan"]["facts_from"] == "host"
+
+
 def test_blocked_stops_when_asked_to(planner: FakePlanner) -> None:
     planner.answer.update(
         verdict="blocked",
