@@ -93,6 +93,12 @@ class Kernels:
         for build in builds:
             self.builds.setdefault((build.driver, build.flavour), []).append(build)
         self.abis = {(row.os, KernelRelease.parse(row.series).series): row for row in abis}
+        self._touching: dict[str, tuple[Breakage, ...]] = {
+            name: tuple(
+                row for row in breakages if not row.drivers or any(one.reaches(int(name)) for one in row.drivers)
+            )
+            for name in branches
+        }
         self.ceilings: list[tuple[tuple[int, ...], datetime.date, KernelCeiling, tuple[int, int]]] = []
         for row in ceilings:
             for text in row.drivers:
@@ -105,6 +111,7 @@ class Kernels:
                         KernelRelease.parse(row.highest).series,
                     )
                 )
+        self.ceilings.sort(key=lambda entry: entry[3], reverse=True)
 
     def line(self, os_id: str, os_version: str, release: str | KernelRelease) -> DistroKernel | None:
         """The kernel line of a distribution that a release belongs to; the most particular row wins."""
@@ -211,14 +218,24 @@ class Kernels:
         """Reported breakages that touch a driver version on a system and kernel; None = any kernel, flavour, source."""
         parsed = KernelRelease.try_parse(release) if release else None
         line = self.line(os_id, os_version, parsed) if parsed else None
-        keys = (
-            []
-            if parsed is None
-            else [KernelRange.of(parsed), KernelRange.of(self.upstream(os_id, os_version, parsed))]
-        )
+        keys = []
+        if parsed is not None:
+            keys = [KernelRange.of(parsed), KernelRange.of(self.upstream(os_id, os_version, parsed))]
+        return self._reported(version, keys, line, os_id, os_version, flavour, source)
+
+    def _reported(
+        self,
+        version: str,
+        keys: list[tuple[int, ...]],
+        line: DistroKernel | None,
+        os_id: str,
+        os_version: str,
+        flavour: str | None,
+        source: str | None,
+    ) -> tuple[Breakage, ...]:
         return tuple(
             row
-            for row in self.breakages
+            for row in self._touching.get(branch_of(version), self.breakages)
             if self._touches(row, version, keys, os_id, os_version, flavour, source)
             and not (row.preempt_rcu and line is not None and line.preempt_rcu is False)
         )
@@ -244,11 +261,11 @@ class Kernels:
         return not (row.kernels and keys) or any(one.holds(key) for one in row.kernels for key in keys)
 
     def _broken(self, ask: _Ask) -> KernelFit | None:
+        keys = [KernelRange.of(ask.release), KernelRange.of(ask.upstream)]
+        reported = self._reported(ask.version, keys, ask.line, ask.os_id, ask.os_version, ask.flavour, ask.source)
         found = tuple(
             row
-            for row in self.breakages_for(
-                ask.version, ask.release.text, ask.os_id, ask.os_version, ask.flavour, ask.source
-            )
+            for row in reported
             if row.kind == "build"
             and row.decides
             and row.drivers
@@ -397,12 +414,10 @@ class Kernels:
         """
         have, mine = try_parse(ask.version) or (), self.versions.get(ask.version)
         date = mine.date if mine and mine.date else None
-        best: tuple[KernelCeiling, tuple[int, int]] | None = None
-        for key, released, row, series in self.ceilings:
+        for key, released, row, series in self.ceilings:  # highest series first
             if not row.decides or not _fits(row.flavour, ask.flavour) or key > have:
                 continue
             if key[:1] != have[:1] and (not borrow or date is None or released > date):
                 continue  # a later release of an older branch says nothing
-            if best is None or series > best[1]:
-                best = (row, series)
-        return best
+            return row, series
+        return None

@@ -74,6 +74,7 @@ class Matrix:
             ),
         )
         put("runtimes", Runtimes(t))
+        put("_bulletins", tuple(sorted(t["bulletins"], key=lambda row: row.date)))
         put("_switches", {f"10de:{device}": row for row in t["nvswitches"] for device in (*row.ids, *row.bridges)})
         put("_fabrics", {device: row for row in t["nvswitches"] for device in row.products})
         put("_mig", {row.name: row for row in t["mig"]})
@@ -97,6 +98,7 @@ class Matrix:
     kernels: Kernels
     systems: Systems
     runtimes: Runtimes
+    _bulletins: tuple[rows.Bulletin, ...]
     _versions: dict[str, rows.DriverVersion]
     _by_branch: dict[str, tuple[rows.DriverVersion, ...]]
     _branches: dict[str, rows.Branch]
@@ -147,8 +149,11 @@ class Matrix:
 
     def bulletins(self, component: str | None = None) -> tuple[rows.Bulletin, ...]:
         """Security bulletins, oldest first."""
-        found: tuple[Any, ...] = self.tables["bulletins"]
-        return tuple(sorted((row for row in found if component in (None, row.component)), key=lambda row: row.date))
+        return (
+            self._bulletins
+            if component is None
+            else tuple(row for row in self._bulletins if row.component == component)
+        )
 
     def open_bulletins(self, version: str) -> tuple[rows.Bulletin, ...]:
         """Driver bulletins whose fix for this branch is newer than a driver version."""
@@ -157,8 +162,8 @@ class Matrix:
             return ()
         return tuple(
             row
-            for row in self.bulletins("driver")
-            if (fixed := try_parse(row.fixed.get(branch))) is not None and have < fixed
+            for row in self._bulletins
+            if row.component == "driver" and (fixed := try_parse(row.fixed.get(branch))) is not None and have < fixed
         )
 
     # GPUs
@@ -348,7 +353,7 @@ class Matrix:
 
     def operator_floor(self) -> str | None:
         """Oldest GPU Operator release that has the fix of every known vulnerability."""
-        return self.runtimes.operator_floor()
+        return self.runtimes.operator_floor
 
     def kubernetes(self, version: str) -> rows.KubernetesRelease | None:
         """A Kubernetes minor release: ``1.34.2`` → the row of 1.34."""

@@ -30,9 +30,14 @@ def _fill(text: str, **values: str) -> str:
     return text
 
 
+def _parts(os: str) -> tuple[str, str]:
+    name, _space, version = os.partition(" ")
+    return name, version
+
+
 def _dist(os: str) -> str:
     """The dist tag of rpm releases: ``rhel 9`` → ``el9``; empty elsewhere."""
-    name, _space, version = os.partition(" ")
+    name, version = _parts(os)
     return f"el{version.split('.')[0]}" if name == "rhel" else ""
 
 
@@ -83,7 +88,13 @@ class Systems:
             )
             for one in series
         )
-        self._made: dict[tuple[str, str, str], Packaging | None] = {}
+        self._made: dict[tuple[frozenset[str], str], Packaging | None] = {}
+        patterns = [row.os for row in systems] + [row.os for row in kernels] + [row.os for row in lying]
+        patterns += [row.os for row in self.series] + [one for row in repositories for one in row.os]
+        self._patterns = sorted({*patterns, *(one for row in fabric for one in row.os)})
+        for system in systems:
+            for arch in system.archs:
+                self.packaging(*_parts(system.os), arch)
 
     def find(self, os_id: str, os_version: str) -> System | None:
         """The row of a system; ``rocky`` finds ``rhel``, ``9.5`` finds ``9``. The longest match wins."""
@@ -92,12 +103,13 @@ class Systems:
 
     def packaging(self, os_id: str, os_version: str, arch: str) -> Packaging | None:
         """Packaging of a system, None for a system or architecture that no row knows."""
-        key = (os_id, os_version, arch)
+        key = (frozenset(one for one in self._patterns if matches(one, os_id, os_version)), arch)
         if key not in self._made:
-            if len(self._made) > 256:
-                self._made.clear()
-            self._made[key] = self._make(*key)
-        return self._made[key]
+            self._made[key] = self._make(os_id, os_version, arch)
+        made = self._made[key]
+        if made is None or (made.os_id, made.os_version) == (os_id, os_version):
+            return made
+        return dataclasses.replace(made, os_id=os_id, os_version=os_version)
 
     def _make(self, os_id: str, os_version: str, arch: str) -> Packaging | None:
         system = self.find(os_id, os_version)

@@ -54,6 +54,8 @@ class Range:
                 raise RangeError(f"{part.strip()!r} in {text!r} is no bound, such as >=535.54.03 or a plain version")
             sign = found.group(1)
             if sign is None:
+                if prefix is not None:
+                    raise RangeError(f"{text!r}: a plain version stands alone, bounds carry a sign")
                 prefix = key
             elif sign.startswith(">"):
                 low, low_open = key, sign == ">"
@@ -90,6 +92,16 @@ class Range:
         if self.high is not None:
             cut = key[: len(self.high)]
             return cut < self.high if self.high_open else cut <= self.high
+        return True
+
+    def reaches(self, first: int) -> bool:
+        """True if a version whose first number is this may lie in the range: a quick sieve before ``holds``."""
+        if self.prefix is not None:
+            return self.prefix[0] == first
+        if self.low is not None and self.low[0] > first:
+            return False
+        if self.high is not None:
+            return first < self.high[0] or (first == self.high[0] and not (self.high_open and len(self.high) == 1))
         return True
 
     def overlaps(self, other: Range) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..model.version import loose, try_loose
@@ -14,6 +15,25 @@ from . import rows
 
 def _line(version: str) -> str:
     return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A vulnerability with its versions taken apart."""
+
+    row: rows.Cve
+    since: tuple[int, ...]
+    fixes: Mapping[str, tuple[int, ...]]  # by line
+    newest: tuple[int, ...]
+
+    @staticmethod
+    def of(row: rows.Cve) -> _Known:
+        fixes = {_line(one): loose(one) for one in row.fixed or ()}
+        return _Known(row, loose(row.affected_from) if row.affected_from else (), fixes, max(fixes.values()))
+
+    def open_in(self, have: tuple[int, ...], line: str) -> bool:
+        """True if a version has it. A line without a fix of its own, older than the newest fix, got none."""
+        return self.since <= have < self.fixes.get(line, self.newest)
 
 
 class Runtimes:
@@ -36,54 +56,38 @@ class Runtimes:
         }
         self.packages: tuple[rows.DistroPackage, ...] = tables["distro_packages"]
         self.cves: dict[str, list[rows.Cve]] = {}
+        self._deciding: dict[str, list[_Known]] = {}
         for row in tables["cves"]:
             self.cves.setdefault(row.component, []).append(row)
+            if row.fixed and row.decides:
+                self._deciding.setdefault(row.component, []).append(_Known.of(row))
+        self._floors: dict[tuple[str, str | None], str | None] = {}
+        for component, known in self._deciding.items():
+            lines = {_line(one) for entry in known for one in entry.row.fixed or ()}
+            for line in (None, *sorted(lines)):
+                self._floors[component, line] = self._floor(component, line)
+        needed = [
+            row.operator_fixed for found in self.cves.values() for row in found if row.operator_fixed and row.decides
+        ]
+        self.operator_floor: str | None = max(needed, key=loose, default=None)
 
     def containerd_line(self, version: str) -> rows.ContainerdLine | None:
         """``1.7.24~ds1-6`` → the row of 1.7."""
         return self.containerd.get(_line(version.split("~")[0].split("+")[0].split("-")[0]))
 
-    def _fix_for(self, row: rows.Cve, line: str) -> str | None:
-        """The fix of a line, None where the line got none (or is not affected)."""
-        return next((one for one in row.fixed or () if _line(one) == line), None)
-
     def open_cves(self, component: str, version: str) -> tuple[rows.Cve, ...]:
         """Vulnerabilities that a version still has; those whose fixed versions nobody knows are left out."""
         have = try_loose(version)
-        return (
-            ()
-            if have is None
-            else tuple(
-                row
-                for row in self.cves.get(component, ())
-                if row.fixed and row.decides and self._open(row, have, version)
-            )
-        )
-
-    def _open(self, row: rows.Cve, have: tuple[int, ...], version: str) -> bool:
-        if row.affected_from and have < loose(row.affected_from):
-            return False
-        if own := self._fix_for(row, _line(version)):
-            return have < loose(own)
-        fixes = [loose(one) for one in row.fixed or ()]
-        return (have < max(fixes) and not any(have >= fix and have[:2] > fix[:2] for fix in fixes)) or have < min(fixes)
+        if have is None:
+            return ()
+        line = _line(version)
+        return tuple(entry.row for entry in self._deciding.get(component, ()) if entry.open_in(have, line))
 
     def floor(self, component: str, line: str | None = None) -> str | None:
         """Oldest release (of a line) with every fix; None where the line got no fix for some vulnerability."""
-        fixes = [row.fixed for row in self.cves.get(component, ()) if row.fixed and row.decides]
-        if not fixes:
-            return None
-        candidates = sorted(
-            {one for fixed in fixes for one in fixed if line is None or _line(one) == _line(line)}, key=loose
-        )
-        for one in candidates:
-            if not self.open_cves(component, one):
-                return one
-        return None
+        return self._floors.get((component, _line(line) if line else None))
 
-    def operator_floor(self) -> str | None:
-        """Oldest operator release that carries the fix of every vulnerability of what it ships."""
-        needed = [
-            row.operator_fixed for found in self.cves.values() for row in found if row.operator_fixed and row.decides
-        ]
-        return max(needed, key=loose, default=None)
+    def _floor(self, component: str, line: str | None) -> str | None:
+        fixes = {one for entry in self._deciding[component] for one in entry.row.fixed or ()}
+        candidates = sorted((one for one in fixes if line is None or _line(one) == line), key=loose)
+        return next((one for one in candidates if not self.open_cves(component, one)), None)

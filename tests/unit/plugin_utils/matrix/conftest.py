@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The matrix under test, and the facts of peers where a checkout has them beside it."""
+
 from __future__ import annotations
 
 import pathlib

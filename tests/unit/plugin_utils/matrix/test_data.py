@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shipped rows as data: sourced, consistent, reachable."""
+
 from __future__ import annotations
 
 import datetime
@@ -68,6 +69,7 @@ def test_what_low_rows_say_is_marked(matrix):
 
 # What must agree with each other
 
+
 def test_versions_belong_to_known_branches(matrix):
     names = {branch.name for branch in matrix.branches()}
     for row in matrix.tables["versions"]:
@@ -82,8 +84,7 @@ def test_versions_of_a_branch_rise_with_their_dates_or_are_known_not_to(matrix):
     odd = []
     for branch in matrix.branches():
         dated = [row for row in matrix.versions(branch.name)[::-1] if row.date]
-        odd += [(one.version, two.version) for one, two in itertools.pairwise(dated)
-                if (one.date - two.date).days > 45]
+        odd += [(one.version, two.version) for one, two in itertools.pairwise(dated) if (one.date - two.date).days > 45]
     assert odd == REVIEWED_DATES
 
 
@@ -150,8 +151,13 @@ def test_cuda_of_a_branch_agrees_with_the_toolkits(matrix):
     """The newest CUDA a branch announces is the newest toolkit its last release satisfies; 12.7 never was a toolkit."""
     for branch in matrix.branches():
         if branch.latest and branch.cuda and branch.name not in ("565",) and int(branch.name) >= 410:
-            fits = [row.series for row in matrix.cudas() if row.decides and (row.toolkit_min or row.bundled_driver)
-                    and v.parse(row.toolkit_min or row.bundled_driver) <= v.parse(branch.latest)]
+            fits = [
+                row.series
+                for row in matrix.cudas()
+                if row.decides
+                and (row.toolkit_min or row.bundled_driver)
+                and v.parse(row.toolkit_min or row.bundled_driver) <= v.parse(branch.latest)
+            ]
             assert branch.cuda == max(fits, key=v.parse), branch.name
 
 
@@ -167,6 +173,7 @@ def test_frameworks_name_known_cuda_series_and_floors(matrix):
 
 # Ranges
 
+
 def test_ceilings_do_not_contradict_the_fixes(matrix):
     """A driver that is said to build up to a series has the fix of every change up to it."""
     wrong = []
@@ -178,8 +185,14 @@ def test_ceilings_do_not_contradict_the_fixes(matrix):
                 whole = any(one.low and not one.high and one.low <= series.version[:2] for one in fix.kernels)
                 if row.flavour == "both" and fix.flavour != "both":
                     continue
-                if applies and whole and not fix.preempt_rcu and fix.decides and row.decides \
-                        and matrix.kernels.fix_state(fix, version) == "lacks":
+                if (
+                    applies
+                    and whole
+                    and not fix.preempt_rcu
+                    and fix.decides
+                    and row.decides
+                    and matrix.kernels.fix_state(fix, version) == "lacks"
+                ):
                     wrong.append((version, row.highest, fix.id))
     assert wrong == REVIEWED_CEILINGS
 
@@ -192,7 +205,11 @@ def test_lines_of_one_system_do_not_overlap_with_different_answers(matrix):
     for one, two in itertools.combinations(lines, 2):
         if one.os == two.os and one.kernels.overlaps(two.kernels):
             assert (one.compiler, one.builds, one.fails, one.backported) == (
-                two.compiler, two.builds, two.fails, two.backported), (one.os, one.line, two.line)
+                two.compiler,
+                two.builds,
+                two.fails,
+                two.backported,
+            ), (one.os, one.line, two.line)
 
 
 def test_a_line_does_not_answer_both_ways(matrix):
@@ -208,8 +225,11 @@ def test_builds_and_breakages_do_not_contradict_each_other(matrix):
         source = "distro" if row.package else "nvidia"
         fit = matrix.kernel_fit(row.driver, row.flavour, row.release, "debian", os_version, source, row.package_version)
         assert fit.answer == row.result, row
-        hits = [one for one in matrix.breakages(row.driver, row.release, "debian", os_version, row.flavour, source)
-                if one.kind == "build" and one.decides]
+        hits = [
+            one
+            for one in matrix.breakages(row.driver, row.release, "debian", os_version, row.flavour, source)
+            if one.kind == "build" and one.decides
+        ]
         assert not (hits and row.result == "builds"), (row, hits)
 
 
@@ -232,6 +252,7 @@ def test_fabric_packages_answer_once(matrix):
 
 # Reachability
 
+
 def test_each_row_is_reached_by_some_query(matrix):
     reached = set()
 
@@ -249,9 +270,11 @@ def test_each_row_is_reached_by_some_query(matrix):
         found = [matrix.product(row.id, subsystem) for subsystem in row.subsystems or (None,)]
         if all(one is not None and one.name == row.name for one in found):
             see(row)
-    see(*(matrix.nvswitch(f"10de:{device}") for row in matrix.tables["nvswitches"] for device in row.ids),
+    see(
+        *(matrix.nvswitch(f"10de:{device}") for row in matrix.tables["nvswitches"] for device in row.ids),
         *(matrix.fabric_of(device) for row in matrix.tables["nvswitches"] for device in row.products),
-        *(row for row in matrix.nvswitches() if not row.ids and not row.products))
+        *(row for row in matrix.nvswitches() if not row.ids and not row.products),
+    )
     see(*(matrix.fabric_component(row.name) for row in matrix.tables["fabric_components"]))
     see(*(matrix.mig(row.name) for row in matrix.tables["mig"]))
     see(*(matrix.cuda(row.version) for row in matrix.tables["cuda_toolkits"]))
@@ -259,8 +282,12 @@ def test_each_row_is_reached_by_some_query(matrix):
     see(*(matrix.cuda_compat(row.cuda) for row in matrix.tables["cuda_compat"]))
     see(*(matrix.framework(row.name, row.version) for row in matrix.tables["frameworks"]))
     see(*(one for name in ("pytorch", "tensorflow", "jax") for one in matrix.frameworks(name)))
-    see(*matrix.kernels.fixes, *(entry[2] for entry in matrix.kernels.ceilings),
-        *(row for found in matrix.kernels.builds.values() for row in found), *matrix.kernels.abis.values())
+    see(
+        *matrix.kernels.fixes,
+        *(entry[2] for entry in matrix.kernels.ceilings),
+        *(row for found in matrix.kernels.builds.values() for row in found),
+        *matrix.kernels.abis.values(),
+    )
     see(*matrix.kernels.breakages, *matrix.kernels.patched, *matrix.kernels.lines, *matrix.kernels.prebuilt)
     see(*(hint for row in matrix.tables["kernel_patches"] for hint in matrix.kernel_patches(*_inside(row))))
     for os_row in matrix.tables["systems"]:
@@ -269,16 +296,19 @@ def test_each_row_is_reached_by_some_query(matrix):
             for arch in os_row.archs:
                 packaging = matrix.packaging(name, minor, arch)
                 see(packaging.system, packaging.kernel)
-                reached.update(("series", row.os, row.branch, row.variant, row.method, row.suite)
-                               for row in packaging.series)
+                reached.update(
+                    ("series", row.os, row.branch, row.variant, row.method, row.suite) for row in packaging.series
+                )
                 reached.update(("lying", row.os, row.name) for row in packaging.lying)
                 reached.update(("repository", row.name) for row in packaging.repositories)
                 reached.update(("key", row.key) for row in packaging.repositories)
                 reached.update(("fabric", row.component, row.package_source, row.branches) for row in packaging.fabric)
-    for section, mark in (("series", lambda r: ("series", r.os, r.branch, r.variant, r.method, r.suite)),
-                          ("lying_names", lambda r: ("lying", r.os, r.name)),
-                          ("repositories", lambda r: ("repository", r.name)),
-                          ("fabric_packages", lambda r: ("fabric", r.component, r.package_source, r.branches))):
+    for section, mark in (
+        ("series", lambda r: ("series", r.os, r.branch, r.variant, r.method, r.suite)),
+        ("lying_names", lambda r: ("lying", r.os, r.name)),
+        ("repositories", lambda r: ("repository", r.name)),
+        ("fabric_packages", lambda r: ("fabric", r.component, r.package_source, r.branches)),
+    ):
         see(*(row for row in matrix.tables[section] if mark(row) in reached))
     see(*(matrix.signing_key(row.name) for row in matrix.tables["signing_keys"]))
     see(*matrix.toolkit_releases(), *matrix.containerd_lines(), *matrix.operators())

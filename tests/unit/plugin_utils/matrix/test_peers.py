@@ -4,6 +4,7 @@
 Every PCI id of the lists is asked. Differences are named with their reason in reviewed_differences.yml; a new one
 fails, and so does a reviewed one that is gone.
 """
+
 from __future__ import annotations
 
 import json
@@ -13,21 +14,33 @@ import yaml
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model.version import branch_of
 
 # Directory of nvidia-detect → what its list "nvidia.ids" means: the driver of that suite, all cards it knows.
-CURRENT = {"nvidia-detect_470.256.02-2": "470.256.02", "nvidia-detect_535.261.03-1": "535.261.03",
-           "nvidia-detect_550.163.01-5.1": "550.163.01", "nvidia-detect_555.58.02-4": "555.58.02"}
+CURRENT = {
+    "nvidia-detect_470.256.02-2": "470.256.02",
+    "nvidia-detect_535.261.03-1": "535.261.03",
+    "nvidia-detect_550.163.01-5.1": "550.163.01",
+    "nvidia-detect_555.58.02-4": "555.58.02",
+}
 # Its other lists: the last branch that knows a card, for those whose branch we answer for.
 LEGACY = ("304", "340", "390")
 TESLA = ("418", "440", "450", "460", "470", "535")
-JSON = {"nvidia-tesla-450-driver_450.248.02-14": "450.248.02", "nvidia-tesla-460-driver_460.106.00-24": "460.106.00",
-        "nvidia-driver_470.256.02-2": "470.256.02", "nvidia-tesla-driver_525.147.05-19": "525.147.05",
-        "nvidia-driver_535.261.03-1": "535.261.03", "nvidia-tesla-550-driver_550.54.15-5": "550.54.15",
-        "nvidia-driver_550.163.01-5.1": "550.163.01", "nvidia-driver_555.58.02-4": "555.58.02"}
+JSON = {
+    "nvidia-tesla-450-driver_450.248.02-14": "450.248.02",
+    "nvidia-tesla-460-driver_460.106.00-24": "460.106.00",
+    "nvidia-driver_470.256.02-2": "470.256.02",
+    "nvidia-tesla-driver_525.147.05-19": "525.147.05",
+    "nvidia-driver_535.261.03-1": "535.261.03",
+    "nvidia-tesla-550-driver_550.54.15-5": "550.54.15",
+    "nvidia-driver_550.163.01-5.1": "550.163.01",
+    "nvidia-driver_555.58.02-4": "555.58.02",
+}
 
 LISTED = pathlib.Path(__file__).with_name("reviewed_differences.yml")
 # (question, id) → why our answer differs from the list.
-REVIEWED = {(row["question"], f"10de:{device}"): row["reason"]
-            for row in yaml.safe_load(LISTED.read_text())["reviewed"]
-            for device in row["ids"]}
+REVIEWED = {
+    (row["question"], f"10de:{device}"): row["reason"]
+    for row in yaml.safe_load(LISTED.read_text())["reviewed"]
+    for device in row["ids"]
+}
 
 
 def read_ids(path):
