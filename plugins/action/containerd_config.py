@@ -95,7 +95,8 @@ class ActionModule(ActionBase):
     def _try(self, wish: dict[str, Any], variables: dict[str, Any], files: dict[str, str], texts: dict[str, str],
              version: str) -> None:
         gen = generation(version)
-        assert gen is not None
+        if gen is None:
+            raise _Stop(f"{version!r} is no version of containerd")
         trees = {"after": trial.tree({**files, **texts}, wish["path"], gen)}
         if not load(files, wish["path"], gen).fatal:
             trees["before"] = trial.tree(files, wish["path"], gen)

@@ -16,7 +16,7 @@ from typing import Any
 import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import yaml
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import decision as deciding
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import editor, toml_text

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1")
+PACKAGES = ("nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools",
+            "libnvidia-container1")
 SOURCE = "/etc/apt/sources.list.d/baremetal-nvidia-container-toolkit.sources"
 
 
@@ -47,7 +48,7 @@ def test_the_keyring_holds_the_expected_key(host: Any) -> None:
     if not host.exists("gpg"):
         pytest.skip("gpg is not on the host")
     told = host.check_output(f"gpg --show-keys --with-colons {keyring[1]}")
-    assert [line.split(":")[9] for line in told.splitlines() if line.startswith("fpr:")][0] == expected
+    assert next(line.split(":")[9] for line in told.splitlines() if line.startswith("fpr:")) == expected
 
 
 def test_apt_reads_its_sources_without_complaint(host: Any) -> None:

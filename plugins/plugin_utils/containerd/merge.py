@@ -196,9 +196,11 @@ def _version_problems(documents: Mapping[str, dict[str, Any]], order: list[str],
     elif not gen.deep_merge and says_something(documents.get(main, {})):
         others = [path for path in order if path != main and file_version(documents[path]) not in (0, main_version)]
         if others:
-            problems.append(Problem("mixed_versions", others[0], f"{others[0]} has version "
-                            f"{file_version(documents[others[0]])}, {main} has {main_version or 'no version line'}; "
-                            f"containerd {gen.name} reads both in the version of the last file", False))
+            mine = file_version(documents[others[0]])
+            problems.append(Problem(
+                "mixed_versions", others[0],
+                f"{others[0]} has version {mine}, {main} has {main_version or 'no version line'}; containerd {gen.name} "
+                "reads both in the version of the last file", False))
     return problems
 
 

@@ -156,7 +156,7 @@ def value(item: Any) -> str:
     if isinstance(item, str):
         return string(item)
     if isinstance(item, float):
-        return repr(item) if item == item and abs(item) != float("inf") else str(item).replace("infinity", "inf")
+        return repr(item)  # nan and inf are TOML too
     if isinstance(item, int):
         return str(item)
     if isinstance(item, (datetime.datetime, datetime.date, datetime.time)):

@@ -44,7 +44,8 @@ def place(etc: pathlib.Path, files: list[tuple[str, bytes, str | None]], run: An
 
 
 def test_reads_imports_and_what_lies_beside(etc: pathlib.Path) -> None:
-    (etc / "config.toml").write_bytes(b'version = 3\nimports = [\n  "/nowhere/*.toml", # x "no"\n  \'site.d/*.toml\'\n]\n')
+    (etc / "config.toml").write_bytes(
+        b'version = 3\nimports = [\n  "/nowhere/*.toml", # x "no"\n  \'site.d/*.toml\'\n]\n')
     for name, text in {"site.d/a.toml": 'imports = ["../deep.toml"]\n', "deep.toml": "x = 1\n", "conf.d/b.toml": "",
                        "config.d/c.toml": "", "conf.d/d.txt": ""}.items():
         (etc / name).parent.mkdir(exist_ok=True)
@@ -88,7 +89,8 @@ def test_placed_with_backup_owner_and_mode(etc: pathlib.Path) -> None:
     assert placed[0].backup is None and pathlib.Path(placed[1].backup).read_bytes() == b"old\n"
     assert stat.S_IMODE(pathlib.Path(placed[1].backup).stat().st_mode) == 0o600
     state = Store(str(etc.parent.parent)).read()
-    assert state["open"]["role"] == "gpu_containerd" and [s["name"] for s in state["open"]["steps"]] == ["config", "restart"]
+    assert state["open"]["role"] == "gpu_containerd"
+    assert [step["name"] for step in state["open"]["steps"]] == ["config", "restart"]
     assert {item["path"] for item in state["backups"]} == {str(main), str(drop_in)}
 
 
@@ -113,7 +115,8 @@ def test_what_containerd_cannot_read_is_taken_back(etc: pathlib.Path) -> None:
     main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
     main.write_bytes(b"old\n")
     with pytest.raises(config_files.ConfigError, match="former files are back"):
-        place(etc, [(str(drop_in), b"x\n", None), (str(main), b"[broken", config_files.checksum(b"old\n"))], Containerd())
+        place(etc, [(str(drop_in), b"x\n", None), (str(main), b"[broken", config_files.checksum(b"old\n"))],
+              Containerd())
     assert main.read_bytes() == b"old\n" and not drop_in.exists()
     assert Store(str(etc.parent.parent)).read()["open"] is None
 
@@ -123,7 +126,8 @@ class Cut(Exception):
 
 
 @pytest.mark.parametrize("step", range(1, 3))
-def test_a_run_that_is_cut_off_leaves_files_that_work(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_a_run_that_is_cut_off_leaves_files_that_work(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+                                                      step: int) -> None:
     """Killed before any of its writes: every file is the old or the new one, whole, and nothing half imported."""
     main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
     main.write_bytes(b"old\n")

@@ -79,7 +79,8 @@ def test_no_key_to_be_had(tmp_path: pathlib.Path) -> None:
     assert snapshot(tmp_path) == {}
 
 
-def test_old_key_in_the_global_trust_and_a_source_without_signed_by(source: PackageSource, tmp_path: pathlib.Path) -> None:
+def test_old_key_in_the_global_trust_and_a_source_without_signed_by(source: PackageSource,
+                                                                    tmp_path: pathlib.Path) -> None:
     """The vendor replaced its key: key, source and removal are listed, then done, and a second run changes nothing."""
     write(tmp_path, "/etc/apt/sources.list.d/nvidia-container-toolkit.list",
           "deb https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /\n")
@@ -102,10 +103,11 @@ def test_old_key_in_the_global_trust_and_a_source_without_signed_by(source: Pack
 
 @pytest.mark.parametrize(("name", "text", "left"), [
     ("a.list", f"deb [signed-by=/usr/share/keyrings/x.gpg] {URL} /\n", None),
-    ("b.list", f"# mine\ndeb http://deb.debian.org/debian bookworm main\ndeb {URL.rstrip('/')} /\n", "# mine\ndeb http://deb"),
+    ("b.list", f"# mine\ndeb http://deb.debian.org/debian bookworm main\ndeb {URL.rstrip('/')} /\n",
+     "# mine\ndeb http://deb"),
     ("c.sources", f"Types: deb\nURIs: {URL}\nSuites: /\n", None),
-    ("d.sources", f"Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\n\nTypes: deb\nURIs: "
-     f"{URL}\nSuites: /\n", "Types: deb\nURIs: http://deb"),
+    ("d.sources", "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\n\nTypes: deb\n"
+     f"URIs: {URL}\nSuites: /\n", "Types: deb\nURIs: http://deb"),
     ("e.sources", f"Types: deb\nURIs: http://mirror.example.net/debian\n {URL}\nSuites: /\n", "URIs: http://mirror"),
 ])
 def test_one_file_is_left_for_a_repository(source: PackageSource, tmp_path: pathlib.Path, name: str, text: str,
@@ -151,6 +153,7 @@ def test_secrets_are_not_shown(source: PackageSource) -> None:
 
 
 @pytest.mark.parametrize(("one", "two"), [
-    ("https://x.example/deb/$(ARCH) ", "http://X.example/deb/amd64/"), ("mirror+http://a.example/b//c", "http://a.example/b/c/")])
+    ("https://x.example/deb/$(ARCH) ", "http://X.example/deb/amd64/"),
+    ("mirror+http://a.example/b//c", "http://a.example/b/c/")])
 def test_addresses_that_are_the_same(one: str, two: str) -> None:
     assert sources.uri_key(one) == sources.uri_key(two)

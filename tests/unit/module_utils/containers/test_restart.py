@@ -126,7 +126,8 @@ def test_never_under_gpu_containers_without_leave(host: Host, address: str) -> N
     store = open_step(host)
     outcome = restart(host, 3)(Wish(address=address), check=False)
     assert not outcome.changed and host.restarts() == 0 and outcome.gpu_containers == 3
-    assert "3 GPU containers" in str(outcome.skipped_reason) and "gpu_containerd_restart_allowed" in str(outcome.skipped_reason)
+    assert "3 GPU containers" in str(outcome.skipped_reason)
+    assert "gpu_containerd_restart_allowed" in str(outcome.skipped_reason)
     assert store.read()["open"] is not None, "the next run has to know that a restart is due"
 
 
