@@ -19,7 +19,7 @@ description:
     nothing that touches the driver is called.
   - Passwords, tokens and credentials in URLs are masked where they are read.
   - Works unprivileged, in containers without systemd, and with parts of C(/proc) and C(/sys) missing; what could
-    not be read then is unknown. Package details are read on Debian and Ubuntu; on other families they are unknown.
+    not be read then is unknown. Packages are read with apt, dnf (4 and 5) and zypper.
   - The facts of a host are at most 32 KB of JSON; what had to be left out is named in
     RV(ansible_facts.gpu_facts.unknown).
 options:
@@ -213,6 +213,7 @@ ansible_facts:
           description:
             - The package manager and the packages that matter to a GPU host. C(available) lists the newest three
               versions in the package lists, whatever is pinned; C(origins) which repository offers a version.
+              With dnf, C(modules) are the module streams that are switched on or off.
           type: dict
           returned: always
           sample:

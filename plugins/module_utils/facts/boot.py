@@ -14,6 +14,10 @@ from .storage import Mount, mount_of, mounts
 from .tree import Tree
 
 GRUB_DIRECTORIES = ("/boot/grub", "/boot/grub2")
+_EFI_DIRECTORIES = tuple(
+    f"/boot/efi/EFI/{name}" for name in ("redhat", "rocky", "almalinux", "centos", "fedora", "oracle")
+)
+_UPDATE_DEFAULT = "/etc/sysconfig/kernel"
 # grub-core has no way to write these, or to write through these layers (util/grub.d/00_header.in knows the same)
 _NO_GRUB_WRITE = frozenset(
     {"btrfs", "zfs", "squashfs", "romfs", "cpiofs", "tarfs", "overlay", "nfs", "nfs4", "tmpfs", "iso9660"}
@@ -67,7 +71,8 @@ def _unsupported(ctx: Context, why: str) -> None:
 
 def grub_directory(tree: Tree) -> str | None:
     """The directory of grub.cfg, None without GRUB."""
-    for directory in GRUB_DIRECTORIES:
+    # EL 8 on UEFI keeps the menu beside the loader; from EL 9 on there is only a stub
+    for directory in (*GRUB_DIRECTORIES, *_EFI_DIRECTORIES):
         if tree.lexists(f"{directory}/grub.cfg"):
             return directory
     return None
@@ -100,6 +105,10 @@ def _grub(ctx: Context, directory: str) -> None:
     with ctx.attempt("boot.configured_default"):
         configured = grub_settings(tree)
         ctx.set("boot.configured_default", configured.get("GRUB_DEFAULT") or None)
+    with ctx.attempt("boot.update_default"):
+        update = update_default(tree)
+        if update is not None:
+            ctx.set("boot.update_default", update)
     try:
         menu = load_menu(tree, directory)
     except (OSError, ValueError) as error:
@@ -116,6 +125,13 @@ def _grub(ctx: Context, directory: str) -> None:
         ctx.set("kernel.default_boot", None)
     else:
         _default_boot(ctx, entry.release, entry.title)
+
+
+def update_default(tree: Tree) -> bool | None:
+    """Whether a new kernel makes itself the default (UPDATEDEFAULT of EL); None where there is no such setting."""
+    text = tree.text(_UPDATE_DEFAULT, 65536)
+    value = grub.settings([text]).get("UPDATEDEFAULT") if text else None
+    return None if value is None else value.lower() == "yes"
 
 
 def load_menu(tree: Tree, directory: str) -> grub.Menu:

@@ -163,12 +163,24 @@ def _fabric_manager(facts: Facts, unknown: dict[str, str], installed: dict[str, 
     facts["driver"].setdefault("fabricmanager", {})["version"] = version
 
 
+# timers that start upgrades as they are configured, and those that upgrade whatever is configured
+_TIMERS = {
+    "apt": (("apt-daily-upgrade.timer",), ()),
+    "dnf": (("dnf-automatic.timer", "dnf5-automatic.timer"), ("dnf-automatic-install.timer",)),
+    "zypper": (("os-update.timer", "transactional-update.timer"), ()),
+}
+
+
 def _auto_upgrades(facts: Facts) -> None:
-    """unattended-upgrades is set up and its timer is off: then nothing is upgraded."""
-    upgrades = facts.get("packages", {}).get("auto_upgrades")
-    services = facts.get("services")
-    if not isinstance(upgrades, dict) or not isinstance(services, dict) or facts["packages"].get("manager") != "apt":
+    """Upgrades are set up and no timer starts them: then nothing is upgraded."""
+    packages = facts.get("packages", {})
+    upgrades, services = packages.get("auto_upgrades"), facts.get("services")
+    if not isinstance(upgrades, dict) or not isinstance(services, dict) or packages.get("manager") not in _TIMERS:
         return
-    timer = services.get("apt-daily-upgrade.timer")
-    if timer and not timer["enabled"] and not timer["active"]:
+    configured, always = _TIMERS[packages["manager"]]
+    states = {name: row for name in (*configured, *always) if (row := services.get(name))}
+    running = {name for name, row in states.items() if row["enabled"] or row["active"]}
+    if running & set(always):
+        upgrades["enabled"] = True
+    elif states and not running:
         upgrades["enabled"] = False

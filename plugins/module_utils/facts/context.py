@@ -26,7 +26,8 @@ def reason(error: BaseException) -> str:
         if error.filename and error.strerror:
             return f"{error.filename}: {error.strerror}"
     text = str(error) or type(error).__name__
-    return text if isinstance(error, OSError) else f"{type(error).__name__}: {text}"[:300]
+    ours = isinstance(error, OSError) or type(error) is ValueError
+    return text[:300] if ours else f"{type(error).__name__}: {text}"[:300]
 
 
 class Context:

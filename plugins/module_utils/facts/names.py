@@ -91,5 +91,29 @@ def wanted(name: str, releases: set[str]) -> bool:
     return match.group("flavour") in releases or not match.group("flavour")[0].isdigit()
 
 
+_RPM = re.compile(
+    r"^(?:kernel(?:-(?:uek|rt|64k|default|azure))?(?:-(?:core|modules|modules-core|modules-extra|devel|devel-matched|base))?|"
+    r"nvidia-open(?:-\d{3})?|nvidia-driver(?:-(?:cuda|cuda-libs|libs|NVML))?|nvidia-(?:kmod-common|modprobe|persistenced)|"
+    r"libnvidia-(?:ml|cfg)|cuda-drivers(?:-\d{3})?|kmod-nvidia-(?:open-dkms|latest-dkms|dkms|open|latest)|nvlsm|"
+    r"(?:cuda-drivers-|nvidia-)fabric-?manager(?:-\d{3})?|nvidia-imex(?:-\d{3})?|dnf-plugin-nvidia|dkms|"
+    r"nvidia-(?:open-)?driver-G\d\d(?:-signed)?(?:-cuda)?-kmp-(?:default|azure|64kb)|nvidia-gfxG\d\d-kmp-default|"
+    r"nvidia-compute-(?:utils-)?G\d\d|nvidia-common-G\d\d|nvidia-driver-G\d\d|"
+    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc)$"
+)
+_KMOD = re.compile(r"^kmod-nvidia-(?:open-)?\d{3}[\d.]*-(?P<kernel>\d.*)$")
+
+
+def wanted_rpm(name: str, releases: set[str]) -> bool:
+    """As :func:`wanted`, for rpm names; kmod packages count when they are for an installed kernel."""
+    if _RPM.match(name):
+        return True
+    match = _KMOD.match(name)
+    return bool(match) and any(_same_kernel(release, match.group("kernel")) for release in releases if match)
+
+
+def _same_kernel(release: str, kernel: str) -> bool:
+    return release == kernel or release.startswith((f"{kernel}.", f"{kernel}-"))
+
+
 PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd",
             "runc", "dkms", "build-essential", "gcc-")  # fmt: skip

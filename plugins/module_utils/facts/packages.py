@@ -5,26 +5,20 @@
 
 from __future__ import annotations
 
-from . import packages_apt
+from . import packages_apt, packages_dnf, packages_zypper
 from .context import Context
 from .system import family_of, os_release
 from .tree import Tree
 
-_NOT_YET = ("installed", "available", "origins", "held", "pins", "repositories", "broken", "auto_upgrades", "locked_by",
-            "cache_age", "manual")  # fmt: skip
+_READERS = {"apt": packages_apt.read, "dnf": packages_dnf.read, "zypper": packages_zypper.read}
 
 
 def read(ctx: Context) -> None:
     found = manager(ctx.tree)
-    if found == "apt":
-        packages_apt.read(ctx)
-        return
     if found is None:
         ctx.cannot("packages", "neither apt nor dnf nor zypper is there")
-        return
-    ctx.set("packages.manager", found)
-    for key in _NOT_YET:
-        ctx.cannot(f"packages.{key}", f"packages of {found} are not read yet")
+    else:
+        _READERS[found](ctx)
 
 
 def manager(tree: Tree) -> str | None:

@@ -30,7 +30,10 @@ UNITS = (
     "unattended-upgrades.service",
     "apt-daily-upgrade.timer",
     "dnf-automatic.timer",
+    "dnf5-automatic.timer",
     "dnf-automatic-install.timer",
+    "os-update.timer",
+    "transactional-update.timer",
 )
 _PROPERTIES = "Id,LoadState,ActiveState,UnitFileState"
 # as `systemctl is-enabled`, which ends with 0 for these
