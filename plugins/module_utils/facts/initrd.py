@@ -128,17 +128,16 @@ def _piped(program: list[str], handle: IO[bytes], path: str, content: Content, d
         )
     except OSError as error:
         raise ValueError(f"{path} cannot be unpacked: {program[0]} is not installed") from error
-    assert child.stdout is not None
     try:
-        _cpios(child.stdout, content, deadline)
-        while child.stdout.read(_CHUNK):
-            _check(deadline)
+        with child.stdout or open(os.devnull, "rb") as stream:
+            _cpios(stream, content, deadline)
+            while stream.read(_CHUNK):
+                _check(deadline)
         if child.wait(timeout=5) != 0:
             raise ValueError(f"{path} is damaged: {program[0]} ended with status {child.returncode}")
     except subprocess.TimeoutExpired:
         raise _Deadline from None
     finally:
-        child.stdout.close()
         if child.poll() is None:
             kill_group(child)
 
