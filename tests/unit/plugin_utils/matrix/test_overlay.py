@@ -164,9 +164,8 @@ BAD = [
     ),
     ("signing_keys:\n  - {name: k, fingerprint: abc, source: x, checked: 2026-11-20}\n", 2, "is no key fingerprint"),
     (
-        "kernel_breakages:\n  - id: mine\n    kind: build\n    symptom: x\n    drivers:\n      - '535'\n      - '>=550,<535'\n"
-        ""
-        "    source: x\n    checked: 2026-11-20\n",
+        "kernel_breakages:\n  - id: mine\n    kind: build\n    symptom: x\n    drivers:\n"
+        "      - '535'\n      - '>=550,<535'\n    source: x\n    checked: 2026-11-20\n",
         7,
         "'>=550,<535' is upside down: nothing lies in it",
     ),
