@@ -151,6 +151,17 @@ def build(
     )
 
 
+def install(name: str, version: str, release: str, timeout: float, run: Runner) -> None:
+    """Have the host's own DKMS build (from the offer) and install for ``release``. Raises ProofError in DKMS's words."""
+    result = run(["dkms", "install", "-m", name, "-v", version, "-k", release], timeout=timeout)
+    if result.rc != 0:
+        said = [line.strip() for line in (result.err + "\n" + result.out).splitlines() if line.startswith("Error!")]
+        raise ProofError(
+            f"dkms install of {name} {version} for {release} failed: {'; '.join(said) or f'status {result.rc}'}",
+            release,
+        )
+
+
 def find_log(tree: str) -> list[str]:
     """The telling lines of the newest make.log below ``tree``."""
     logs = [os.path.join(where, "make.log") for where, _dirs, files in os.walk(tree) if "make.log" in files]

@@ -353,28 +353,41 @@ class Prover:
     # afterwards
 
     def settle(self, check: bool = False) -> Report:
-        """After the package transaction: see that what is installed is what was proved, and take the offer away.
+        """After the package transaction: DKMS has installed what was proved, or does it now; then the offer goes.
 
-        A kernel whose installed modules are not right has an ``error`` and its offer stays, for the next try.
+        Debian's postinst leaves kernels out (in a container, on an upgrade, all but the newest), and a kernel whose
+        module is missing brings no transaction of its own. A kernel whose installed modules are not right has an
+        ``error`` and its offer stays, for the next try.
         """
         report = Report([])
         for release in self.wish.kernels:
+            place = self.place(release)
+            offered = publish.published(place) or os.path.isdir(place.directory)
             outcome = Outcome(release, how=INSTALLED)
             report.kernels.append(outcome)
             try:
-                state = dkms.status(self.wish.dkms_name, self.wish.version, self.run).get(release, "not built")
+                if self._state(release) != "installed" and publish.published(place):
+                    report.changed = True
+                    if check:
+                        continue
+                    self.beat()
+                    dkms.install(self.wish.dkms_name, self.wish.version, release, self.wish.timeout, self.run)
+                state = self._state(release)
                 wrong = (
-                    [f"DKMS says {state}, not installed"] if state != "installed" else self.installed_problems(release)
+                    self.installed_problems(release) if state == "installed" else [f"DKMS says {state}, not installed"]
                 )
             except ProofError as exc:
                 wrong = [str(exc)]
             if wrong:
                 outcome.how, outcome.error = NEEDS_BUILD, f"kernel {release}: {'; '.join(wrong)}"
-            elif publish.published(self.place(release)) or os.path.isdir(self.place(release).directory):
+            elif offered:
                 report.changed = True
                 if not check:
-                    publish.withdraw(self.place(release))
+                    publish.withdraw(place)
         return report
+
+    def _state(self, release: str) -> str:
+        return dkms.status(self.wish.dkms_name, self.wish.version, self.run).get(release, "not built")
 
 
 def directory_clean(path: str) -> None:

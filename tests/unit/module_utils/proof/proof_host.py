@@ -59,6 +59,7 @@ class Host:
         self.dkms_status = ""
         self.compiler: str | None = "gcc-12 (Debian 12.2.0-14) 12.2.0\n"
         self.build_result = Result(rc=0)
+        self.install_result = Result(rc=0)
         self.build_log = "CC nvidia.o\n"
         self.built_version, self.built_licence, self.built_kernel = VERSION, "", ""
         self.missing: tuple[str, ...] = ()
@@ -164,6 +165,10 @@ class Host:
         return Result(rc=0)
 
     def _dkms(self, call: list[str], _cwd: str) -> Result:
+        if call[1] == "install":
+            if self.install_result.rc == 0:
+                self.install(call[call.index("-k") + 1])
+            return self.install_result
         return Result(rc=0, out=self.dkms_status if call[1] == "status" else "dkms-3.0.10\n")
 
     def _bash(self, call: list[str], _cwd: str) -> Result:

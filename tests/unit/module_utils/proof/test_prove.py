@@ -299,12 +299,29 @@ def test_settle_checks_the_installed_modules_and_takes_the_offer_away(host: Host
     assert not host.prover().settle().changed
 
 
-def test_settle_keeps_the_offer_while_dkms_has_not_installed(host: Host) -> None:
+def test_settle_installs_what_the_packages_left_out(host: Host) -> None:
     host.headers()
     host.prover().prove()
+    assert host.prover().settle(check=True).changed and "installed" not in host.dkms_status
+    report = host.prover().settle()
+    assert report.changed and not report.failed
+    assert not (host.root / OVERRIDE).exists()
+
+
+def test_settle_keeps_the_offer_while_dkms_cannot_install(host: Host) -> None:
+    host.headers()
+    host.prover().prove()
+    host.install_result = Result(rc=1, err="Error! Your kernel headers cannot be found\n")
+    report = host.prover().settle()
+    assert "Your kernel headers cannot be found" in str(report.failed[0].error)
+    assert (host.root / OVERRIDE).exists()
+
+
+def test_settle_builds_nothing_that_was_not_proved(host: Host) -> None:
+    host.headers()
     report = host.prover().settle()
     assert "DKMS says not built" in str(report.failed[0].error)
-    assert (host.root / OVERRIDE).exists()
+    assert not [call for call in host.calls if call[:2] == ["dkms", "install"]]
 
 
 def test_settle_sees_a_module_that_is_not_the_proved_one(host: Host) -> None:
