@@ -60,7 +60,7 @@ def _sources(after: dict[str, Any], decisions: Mapping[str, Any]) -> None:
             url = next((word for word in words if word.startswith("http")), "")
             after["packages"]["repositories"].append(
                 {"id": repository["name"], "url": url, "suites": [], "file": repository["path"], "enabled": True,
-                 "signed_by": None})
+                 "signed_by": (repository["key"] or {}).get("path")})
 
 
 def _file(content: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ class DriverDecision:
     source: str | None = None
     method: str | None = None
     packages: dict[str, str | None] = field(default_factory=dict)
+    prerequisites: list[str] = field(default_factory=list)
     remove: list[str] = field(default_factory=list)
     hold: list[str] = field(default_factory=list)
     hold_pattern: str | None = None

@@ -40,7 +40,9 @@ class Reader:
         for key in path.split("."):
             if here is None:
                 return None
-            if not isinstance(here, Mapping) or key not in here:
+            if type(here) is not dict and not isinstance(here, Mapping):
+                return UNKNOWN
+            if key not in here:
                 return UNKNOWN
             here = here[key]
         return here

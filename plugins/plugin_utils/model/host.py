@@ -150,6 +150,7 @@ class Host:
     services: Maybe[dict[str, Any]]
     files: Maybe[dict[str, Any]]
     open_transaction: Any
+    own_holds: tuple[str, ...]
     ansible_core: Maybe[str]
     refresh_error: Maybe[str]
     reasons: dict[str, Any]
@@ -205,6 +206,7 @@ def read(facts: object) -> Host:
         services=reader.table("services"),
         files=reader.table("files"),
         open_transaction=or_none(reader.get("state.open")),
+        own_holds=_own_holds(reader),
         ansible_core=reader.text("controller.ansible_core"),
         refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},
@@ -357,6 +359,16 @@ def _containers(reader: Reader) -> Containers:
         runc=reader.text("containers.runc"),
         cdi=tuple((row.text("path"), row.text("driver")) for row in cdi) if isinstance(cdi, tuple) else cdi,
     )
+
+
+def _own_holds(reader: Reader) -> tuple[str, ...]:
+    """Return the names that we hold: words, or mappings with a package."""
+    names: list[str] = []
+    holds = reader.get("state.holds")
+    for one in holds if isinstance(holds, (list, tuple)) else ():
+        name = one if isinstance(one, str) else or_none(Reader(one).text("package"))
+        names += [name] if isinstance(name, str) else []
+    return tuple(names)
 
 
 def _config_text(reader: Reader) -> Maybe[str]:

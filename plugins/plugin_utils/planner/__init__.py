@@ -18,6 +18,8 @@ from .survey import survey
 
 __all__ = ["plan"]
 
+_FETCHES = ("install", "upgrade", "prove", "repair", "headers", "initramfs")
+
 
 def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any, now: datetime.date) -> dict[str, Any]:
     """Return the plan of one host in the shape of docs/design.md, section 5: plain data, ready for JSON.
@@ -28,9 +30,7 @@ def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any
     context = survey(host, hosts.read(facts), wishes.wishes(checked), matrix, now)
     decide(context, facts)
     context.changes, context.pending = changes.collect(context)
-    context.needs_space = any(
-        change.action in ("install", "upgrade", "prove", "repair") for change in (*context.changes, *context.pending)
-    )
+    context.needs_space = any(change.action in _FETCHES for change in (*context.changes, *context.pending))
     findings = verdict.findings(context)
     return {
         "host": host,

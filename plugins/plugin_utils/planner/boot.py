@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from ..model.facts import each
-from ..model.host import Kernel, Module
+from ..model.host import Kernel
 from ..model.version import KernelRelease
 from ..rules.context import Context
+from ..rules.kernels import has_module, lacks_modules
 
 
 def choose(context: Context) -> str | None:
@@ -24,7 +25,8 @@ def choose(context: Context) -> str | None:
     by_release = {kernel.release: kernel for kernel in kernels}
     default = by_release.get(host.default_boot) if isinstance(host.default_boot, str) else None
     running = by_release.get(host.running) if isinstance(host.running, str) else None
-    if default is not None and (has_module(default) or not any(has_module(kernel) for kernel in kernels)):
+    works = default is not None and (has_module(default) or not any(has_module(kernel) for kernel in kernels))
+    if default is not None and works and not lacks_modules(default, running):
         return default.release
     if running is not None:
         return running.release
@@ -64,11 +66,6 @@ def package_release(context: Context, release: str) -> str:
         if arch in release:
             return release.replace(arch, "")
     return release
-
-
-def has_module(kernel: Kernel) -> bool:
-    """Say whether a kernel has an nvidia module that fits it."""
-    return isinstance(kernel.module, Module) and kernel.module.vermagic_ok is not False
 
 
 def newest(kernels: list[Kernel]) -> Kernel:

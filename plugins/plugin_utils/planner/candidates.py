@@ -285,6 +285,18 @@ def bare(context: Context, branch: str, version: str | None, source: str) -> Can
     return Candidate(branch, version, flavour, source, method, None, None, {}, True)
 
 
+def present(context: Context) -> Candidate | None:
+    """Return the installed driver as a candidate of the series that its packages belong to, None if there is none."""
+    installed = context.installed
+    if installed is None or installed.series is None:
+        return None
+    for flavour in (installed.flavour,) if installed.flavour else ("open", "proprietary"):
+        packages = installed.series.flavour(flavour)
+        if packages is not None:
+            return next(_installed(context, installed.series, flavour, packages, None), None)
+    return None
+
+
 def as_it_is(context: Context) -> Candidate | None:
     """Return the installed driver as a candidate when no row of the matrix describes its packages."""
     installed = context.installed

@@ -83,9 +83,7 @@ def _sticky(context: Context) -> None:
     installed = context.installed
     if installed is None:
         return
-    stay = [one for source in candidates.sources(context)
-            for one in candidates.of_branch(context, installed.branch, source) if one.installed]
-    here = stay[0] if stay else candidates.as_it_is(context)
+    here = candidates.present(context) or candidates.as_it_is(context)
     if here is None:
         return
     errors = [finding for finding in registry.judge(context, here) if finding.severity == "error"]

@@ -42,6 +42,7 @@ def fill(context: Context) -> None:
         decision.packages = {}
         return
     _packages(context, decision, chosen)
+    _prerequisites(context, decision, chosen)
     _module(context, decision, chosen)
     _fabric(context, decision, chosen)
     _services(context, decision, chosen)
@@ -71,6 +72,18 @@ def _packages(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     decision.module = chosen.packages.module
     if not chosen.installed:
         decision.remove = _conflicting(context, chosen)
+
+
+def _prerequisites(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    """Fill in what a build needs beside the headers: the compiler of each kernel, and what DKMS needs."""
+    if chosen.method != "dkms" or context.packaging is None:
+        return
+    names = list(context.packaging.system.build_packages)
+    for kernel in each(context.host.kernels):
+        compiler = kernels.compiler_package(context, kernel)
+        if kernel.release in context.kernel.allowed and compiler is not None:
+            names.append(compiler)
+    decision.prerequisites = list(dict.fromkeys(names))
 
 
 def _conflicting(context: Context, chosen: Candidate) -> list[str]:

@@ -35,11 +35,16 @@ def packages(context: Context, candidate: Candidate) -> tuple[dict[str, str | No
         names = package_names(context, component, candidate.version, candidate.source)
         name, version = _version(context, names, candidate)
         if name is None:
-            if component in LOCKSTEP:
+            if component in LOCKSTEP and version is None:
                 missing.append(names[0] if names else f"nvidia-{component}")
         else:
             wanted[name] = version
     return wanted, tuple(missing)
+
+
+def host_has(context: Context, version: str | None) -> bool:
+    """Say whether a fabric manager of that version runs on the host, whatever its package is called."""
+    return version is not None and context.host.driver.fabricmanager == version
 
 
 def package_names(context: Context, component: str, version: str, source: str) -> list[str]:
@@ -59,6 +64,9 @@ def _version(context: Context, names: list[str], candidate: Candidate) -> tuple[
             there = host.version(name)
             if isinstance(there, str) and versions.upstream(there) == candidate.version:
                 return name, there
+    if candidate.installed and host_has(context, candidate.version):
+        return None, candidate.version
+    for name in names:
         for one in each(host.offers(name)):
             if versions.upstream(one) == candidate.version:
                 return name, one

@@ -61,7 +61,7 @@ def framework_too_new(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when no wheels of a wanted framework run with the driver on these GPUs."""
     for name, version in context.wishes.frameworks.items():
         answer = cudas.framework(context, candidate, name, version)
-        if answer.ok is False:
+        if answer.ok is False and answer.served:
             title = f"{cudas.TITLES.get(name, name)} {version}"
             yield Hit(title, f"{title} does not run with driver {candidate.version or 'R' + candidate.branch}: "
                              f"{answer.reason}",
@@ -159,3 +159,19 @@ def toolkit_too_new(context: Context) -> Iterator[Hit]:
             yield Hit(f"CUDA toolkit {toolkit}", f"the CUDA toolkit {toolkit} needs driver {lowest} or newer; this "
                                                  "host has or "
                                                  f"gets {judged.version or 'R' + judged.branch}")
+
+
+@plan_rule(
+    "CUD008", "error", "The wheels of a framework hold no code for a GPU",
+    why="A GPU runs only code that was compiled for its compute capability; no driver makes up for it.",
+    remedy="take a release of the framework that is built for this GPU",
+    sources=["https://pytorch.org/get-started/previous-versions/"],
+)
+def no_code_for_gpu(context: Context) -> Iterator[Hit]:
+    """Fires when no wheels of a wanted framework are built for the GPUs of the host."""
+    judged = context.asked or context.candidate
+    for name, version in context.wishes.frameworks.items() if judged is not None else ():
+        answer = cudas.framework(context, judged, name, version) if judged is not None else None
+        if answer is not None and not answer.served:
+            title = f"{cudas.TITLES.get(name, name)} {version}"
+            yield Hit(title, f"no wheels of {title} are built for {cudas.capability_names(context)}")

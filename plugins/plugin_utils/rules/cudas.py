@@ -80,6 +80,7 @@ class FrameworkAnswer:
     cuda: str | None
     min_driver: str | None
     reason: str | None
+    served: bool = True
 
 
 def framework(context: Context, candidate: Candidate, name: str, version: str) -> FrameworkAnswer:
@@ -87,11 +88,12 @@ def framework(context: Context, candidate: Candidate, name: str, version: str) -
     row = context.matrix.framework(name, version)
     if row is None:
         return FrameworkAnswer(None, None, None, None, f"no row knows {TITLES.get(name, name)} {version}")
-    wheels = [wheel for wheel in row.wheels if wheel.stable] or list(row.wheels)
-    if not wheels:
+    if not row.wheels:
         return FrameworkAnswer(None, None, None, None, f"no wheels of {TITLES.get(name, name)} {version} are known")
+    fitting = [wheel for wheel in row.wheels if runs_on_gpus(context, wheel)]
+    wheels = [wheel for wheel in fitting if wheel.stable] or fitting or list(row.wheels)
     driver = candidate.parsed or versions.try_parse(candidate.branch) or ()
-    served = [wheel for wheel in wheels if runs_on_gpus(context, wheel)]
+    served = wheels if fitting else []
     able = [wheel for wheel in served if driver >= parsed(wheel.min_driver)]
     request = cuda_request.parse(context.wishes.cuda) if context.wishes.cuda else None
     asked = [wheel for wheel in able if request is None or request.holds(parsed(wheel.cuda))]
@@ -100,18 +102,35 @@ def framework(context: Context, candidate: Candidate, name: str, version: str) -
         best = (asked or able)[-1]
         return FrameworkAnswer(True, best.index, best.cuda, best.min_driver, None)
     if not served:
-        return FrameworkAnswer(False, None, None, least, "its wheels hold no code for these GPUs")
+        return FrameworkAnswer(False, None, None, least, "its wheels hold no code for these GPUs", served=False)
     least = min((wheel.min_driver for wheel in served), key=parsed)
     return FrameworkAnswer(False, None, None, least, f"it needs driver {least} or newer")
 
 
 def runs_on_gpus(context: Context, wheel: Any) -> bool:
     """Say whether the wheels hold code for every GPU of the host (as far as capabilities are known)."""
+    cuda = parsed(wheel.cuda)[:2]
+    for card in each(context.cards):
+        row = card.architecture
+        if row is not None and row.first_cuda and cuda < parsed(row.first_cuda)[:2] and not wheel.ptx:
+            return False
+        if row is not None and row.last_cuda and cuda > parsed(row.last_cuda)[:2]:
+            return False
     if not wheel.compute_capability:
         return True
     built = sorted(parsed(one) for one in wheel.compute_capability)
     return all(_runs(capabilities, built, wheel.ptx) for card in each(context.cards)
                if (capabilities := _capabilities(card)))
+
+
+def capability_names(context: Context) -> str:
+    """Return the GPUs with their compute capability for messages."""
+    told = []
+    for card in each(context.cards):
+        have = _capabilities(card)
+        numbers = " or ".join(".".join(str(part) for part in one) for one in have) or "unknown"
+        told.append(f"{card.label}, compute capability {numbers}")
+    return "; ".join(dict.fromkeys(told))
 
 
 def _capabilities(card: Card) -> list[tuple[int, ...]]:

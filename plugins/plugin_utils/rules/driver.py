@@ -164,6 +164,22 @@ def _pin_hits(pattern: str, name: str) -> bool:
 
 
 @plan_rule(
+    "DRV014", "warning", "Fabric manager and driver are of different versions",
+    why="A fabric manager of another version than the loaded module does not start the fabric: CUDA fails on every "
+        "GPU.",
+    remedy="move fabric manager to the driver's version, and hold both",
+    sources=["https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
+)
+def fabric_out_of_step(context: Context) -> Iterator[Hit]:
+    """Fires when the fabric manager on the host is not of the driver's version."""
+    there = context.host.driver.fabricmanager
+    driver = context.host.driver.loaded or (context.installed.version if context.installed is not None else None)
+    if isinstance(there, str) and isinstance(driver, str) and there != driver and context.has_gpus:
+        yield Hit(f"fabric manager {there}", f"fabric manager is {there} and the driver is {driver}: both must be the "
+                                             "same")
+
+
+@plan_rule(
     "DRV009", "error", "Two owners of the driver",
     why="A driver on the host and one in the operator's container fight for the same module; the loser is the node.",
     remedy="remove the host's driver, or set gpu_driver_owner: host and driver.enabled: false in the operator",

@@ -163,3 +163,18 @@ def failed_services(context: Context) -> Iterator[Hit]:
     for name, state in sorted(services.items()) if isinstance(services, dict) and context.has_gpus else ():
         if isinstance(state, dict) and state.get("failed") is True:
             yield Hit(name, f"{name} has failed")
+
+
+@plan_rule(
+    "HLT010", "warning", "A MIG mode change waits for a reset",
+    why="Until the GPU is reset it works in its old mode, whatever the configuration says.",
+    remedy="drain the host and reset the GPU, or restart the host",
+    sources=["https://docs.nvidia.com/datacenter/tesla/mig-user-guide/"],
+)
+def mig_pending(context: Context) -> Iterator[Hit]:
+    """Fires when the pending MIG mode of a GPU is not its present one."""
+    for card in each(context.cards):
+        now, then = card.gpu.mig, card.gpu.mig_pending
+        if isinstance(now, bool) and isinstance(then, bool) and now != then:
+            yield Hit(card.gpu.address, f"MIG of {card.gpu.address} ({card.label}) is {'on' if now else 'off'} and "
+                                        f"{'on' if then else 'off'} after the next reset")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..model.facts import each
@@ -14,6 +15,8 @@ from . import kernels
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
+_COMPILER = re.compile(r"gcc-[0-9]+\Z")
+_WRITES_BOOT = ("boot_default", "initramfs", "remove", "headers")
 _BUILDS = "https://github.com/NVIDIA/open-gpu-kernel-modules/issues"
 
 
@@ -192,3 +195,73 @@ def wrong_magic(context: Context) -> Iterator[Hit]:
     for kernel in each(context.host.kernels):
         if isinstance(kernel.module, Module) and kernel.module.vermagic_ok is False and context.has_gpus:
             yield Hit(kernel.release, f"the nvidia module for {kernel.release} was built for another kernel")
+
+
+@plan_rule(
+    "KRN011", "warning", "The kernel was built with another compiler than the one on the host",
+    why="A module has to be built by the compiler of its kernel: a different one fails, or builds what the kernel "
+        "refuses.",
+    remedy="the plan installs the compiler of the kernel beside the other one",
+    sources=["https://github.com/NVIDIA/gpu-operator/issues/564"],
+)
+def other_compiler(context: Context) -> Iterator[Hit]:
+    """Fires when a module has to be built, another gcc is installed and the kernel's own is not."""
+    kernel, chosen = context.host.kernel(context.boot), context.candidate
+    if kernel is None or chosen is None or chosen.method != "dkms" or kernels.has_module_of(kernel, chosen):
+        return
+    wanted, installed = kernels.compiler_package(context, kernel), context.host.packages.installed
+    if wanted is None or not isinstance(installed, dict) or kernels.compiler_is_there(context, wanted) is not False:
+        return
+    others = sorted(name for name in installed if _COMPILER.match(name))
+    if others:
+        offered = context.host.packages.offers(wanted)
+        missing = isinstance(context.host.packages.available, dict) and others[0] in context.host.packages.available
+        yield Hit(kernel.release, f"{kernel.release} was built with {wanted}, and the host has {', '.join(others)}",
+                  f"install {wanted} from a source that has it" if missing and not offered else None)
+
+
+@plan_rule(
+    "KRN012", "error", "The boot file system cannot be written",
+    why="A boot default, an initramfs or a kernel that cannot be written leaves the next boot to chance.",
+    remedy="mount /boot read-write and find out why it was not (errors in the kernel log?)",
+    sources=["docs/design.md, section 7"],
+)
+def read_only_boot(context: Context) -> Iterator[Hit]:
+    """Fires when /boot is read-only and something on it has to change."""
+    storage = context.host.storage
+    state = storage.get("/boot") if isinstance(storage, dict) else None
+    writes = [change for change in (*context.changes, *context.pending) if change.action in _WRITES_BOOT]
+    if isinstance(state, dict) and state.get("read_only") is True and writes:
+        yield Hit("/boot", f"/boot is read-only, and {writes[0].action} of {writes[0].target} has to write there")
+
+
+@plan_rule(
+    "KRN013", "warning", "The next kernel lacks another module that this host lives on",
+    why="OFED, ZFS or Lustre are as much a part of a node as its driver: without them it comes up without network or "
+        "data.",
+    remedy="build that module for the kernel, or keep the present one as the boot default",
+    sources=["docs/design.md, section 7"],
+)
+def other_module_missing(context: Context) -> Iterator[Hit]:
+    """Fires when the kernel that would start next lacks out-of-tree modules that the running one has."""
+    host = context.host
+    default, running = host.kernel(host.default_boot), host.kernel(host.running)
+    lacks = kernels.lacks_modules(default, running)
+    if default is not None and lacks and context.has_gpus:
+        yield Hit(default.release, f"{default.release} has no {', '.join(lacks)}, which {host.running} has"
+                                   f"; the plan starts {context.kernel.boot}")
+
+
+@plan_rule(
+    "KRN014", "warning", "The running kernel is no longer installed",
+    why="Its modules and headers are gone from the disk: nothing can be built or loaded for it any more.",
+    remedy="restart the host into an installed kernel, and hold the kernel family",
+    sources=["docs/design.md, section 7"],
+)
+def running_is_gone(context: Context) -> Iterator[Hit]:
+    """Fires on a machine of its own whose running kernel is not among the installed ones."""
+    host = context.host
+    known = isinstance(host.kernels, tuple) and bool(host.kernels) and isinstance(host.running, str)
+    own = host.os.virt in (None, "none", "kvm", "qemu") and context.has_gpus
+    if known and own and host.kernel(host.running) is None:
+        yield Hit(str(host.running), f"{host.running} is running and not installed any more")

@@ -57,6 +57,15 @@ def has_module(kernel: Kernel) -> bool:
     return isinstance(kernel.module, Module) and kernel.module.vermagic_ok is not False
 
 
+def lacks_modules(kernel: Kernel | None, beside: Kernel | None) -> list[str]:
+    """Return the out-of-tree modules that one kernel has and the other lacks; nothing where either is not known."""
+    if kernel is None or beside is None or kernel is beside:
+        return []
+    if not isinstance(kernel.extra_modules, tuple) or not isinstance(beside.extra_modules, tuple):
+        return []
+    return [name for name in beside.extra_modules if name not in kernel.extra_modules]
+
+
 def has_module_of(kernel: Kernel, candidate: Candidate) -> bool:
     """Say whether a kernel has the module of this driver, in this flavour."""
     module = kernel.module
@@ -66,6 +75,28 @@ def has_module_of(kernel: Kernel, candidate: Candidate) -> bool:
         and module.vermagic_ok is not False
         and (not isinstance(module.flavour, str) or module.flavour == candidate.flavour)
     )
+
+
+def compiler_package(context: Context, kernel: Kernel) -> str | None:
+    """Return the package with the compiler that a kernel was built with, None if that is not known."""
+    compiler = kernel.compiler
+    if not isinstance(compiler, str) and kernel.release == context.host.running:
+        compiler = context.host.running_compiler
+    system = context.host.os
+    if not isinstance(compiler, str) and isinstance(system.id, str) and isinstance(system.version, str):
+        row = context.matrix.kernel_line(system.id, system.version, kernel.release)
+        compiler = row.compiler if row is not None else None
+    if not isinstance(compiler, str) or not compiler.startswith("gcc"):
+        return None
+    return compiler if context.packaging is None or context.packaging.manager == "apt" else "gcc"
+
+
+def compiler_is_there(context: Context, name: str) -> bool | None:
+    """Say whether a compiler is installed, None if nobody can tell."""
+    installed = context.host.packages.installed
+    if not isinstance(installed, dict):
+        return None
+    return name in installed or f"{name}-for-host" in installed
 
 
 def headers_package(context: Context, kernel: Kernel) -> tuple[str, str | None]:

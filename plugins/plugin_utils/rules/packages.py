@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..model import version as versions
 from ..model.facts import each
+from . import names
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
@@ -79,9 +80,9 @@ def lying_name(context: Context, candidate: Candidate) -> Iterator[Hit]:
     if real and real != candidate.branch:
         first = candidate.packages.packages[0].replace("{branch}", candidate.branch)
         main = next(iter(candidate.versions), first)
-        yield Hit(main, f"the packages of R{candidate.branch} are empty shells: {main} installs R{real}"
-                        f"{' (' + candidate.version + ')' if candidate.version else ''}", 'set gpu_driver_branch: '
-                                                                                          f'"{real}"')
+        what = "" if candidate.predicted else _exact(candidate)
+        yield Hit(main, f"the packages of R{candidate.branch} are empty shells: {main} installs R{real}{what}",
+                  f'set gpu_driver_branch: "{real}"')
 
 
 @plan_rule(
@@ -192,3 +193,59 @@ def not_refreshed(context: Context) -> Iterator[Hit]:
     if isinstance(error, str):
         yield Hit(context.name, f"the package sources cannot be reached: {error}",
                   severity="error" if context.needs_space else None)
+
+
+@plan_rule(
+    "PKG010", "warning", "Driver packages of different versions side by side",
+    why="Half of one driver and half of another: libraries, firmware and module refuse to work together.",
+    remedy="bring all driver packages to one version from one source, and hold them",
+    sources=["https://github.com/lyulyul/shine-cluster/issues/50"],
+)
+def mixed_versions(context: Context) -> Iterator[Hit]:
+    """Fires when lock-step packages of the driver are installed in more than one version."""
+    installed = context.host.packages.installed
+    if not isinstance(installed, dict) or not context.has_gpus:
+        return
+    found: dict[str, list[str]] = {}
+    for name, package in installed.items():
+        upstream = versions.upstream(package)
+        if names.in_lockstep(name) and upstream is not None and len(versions.branch_of(upstream)) == 3:
+            found.setdefault(upstream, []).append(name)
+    if len(found) > 1:
+        told = "; ".join(f"{version}: {', '.join(sorted(packages)[:3])}" for version, packages in sorted(found.items()))
+        yield Hit("driver packages", f"driver packages of {len(found)} versions are installed ({told})")
+
+
+@plan_rule(
+    "PKG011", "warning", "A hold that somebody else set is in the way",
+    why="A hold by hand has its reason; it is not lifted without asking, so the change cannot be made.",
+    remedy="lift the hold (apt-mark unhold, dnf versionlock delete), or leave the version as it is",
+    sources=["docs/design.md, section 7"],
+)
+def foreign_hold(context: Context) -> Iterator[Hit]:
+    """Fires when a package that has to move or go is held, and the hold is not ours."""
+    ours = set(context.host.own_holds)
+    held = {name for name in each(context.host.packages.held) if name not in ours}
+    moves = [change for change in (*context.changes, *context.pending) if change.action in ("upgrade", "remove")]
+    for change in moves:
+        if change.target in held:
+            yield Hit(change.target, f"{change.target} is held by hand at {change.before}, and the plan has "
+                                     f"{change.after or 'it removed'}")
+
+
+@plan_rule(
+    "PKG012", "warning", "A repository that any key on the host may sign",
+    why="Without a key of its own a source is trusted by every key that was ever added; the vendor's old key was "
+        "withdrawn.",
+    remedy="name the key in the source (Signed-By), with its full fingerprint checked",
+    sources=["https://github.com/NVIDIA/cuda-repo-management/issues/4"],
+)
+def unsigned_source(context: Context) -> Iterator[Hit]:
+    """Fires when a source of NVIDIA's names no key."""
+    if context.host.packages.manager != "apt":
+        return
+    for repository in each(context.host.packages.repositories):
+        theirs = "developer.download.nvidia.com" in repository.url or "nvidia.github.io" in repository.url
+        if theirs and repository.enabled and repository.signed_by is None:
+            yield Hit(repository.id, f"{repository.id} in {repository.file} names no key: every key of the host may "
+                                     "sign it")

@@ -22,7 +22,8 @@ def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
     if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
         return
-    steps = [*_repair(context), *_prove(context), *_remove(context), *_packages(context), *_fabric(context)]
+    steps = [*_repair(context), *_prerequisites(context), *_prove(context)]
+    steps += [*_remove(context), *_packages(context), *_fabric(context)]
     yield from _sources(context, bool(steps))
     yield from steps
     yield from _module_options(context)
@@ -49,6 +50,20 @@ def _repair(context: Context) -> Iterator[Change]:
     for name in each(context.host.packages.broken):
         if name not in gone and (family.is_driver_package(name) or family.is_module_package(name)):
             yield Change(ROLE, "repair", name, "half-installed", "installed", "daemon_reload")
+
+
+def _prerequisites(context: Context) -> Iterator[Change]:
+    """Yield what a build needs and the host lacks, where there is something to build."""
+    chosen, host = context.candidate, context.host
+    if chosen is None or not isinstance(host.packages.installed, dict):
+        return
+    to_build = [kernel for release in context.driver.kernels if (kernel := host.kernel(release)) is not None
+                and not kernels.has_module_of(kernel, chosen)]
+    for name in context.driver.prerequisites if to_build else ():
+        if name not in host.packages.installed:
+            offers = host.packages.offers(name)
+            yield Change(ROLE, "install", name, None, next(each(offers), None) or "as offered", "daemon_reload",
+                         why=f"to build the module for {to_build[0].release}")
 
 
 def _prove(context: Context) -> Iterator[Change]:
