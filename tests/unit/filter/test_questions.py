@@ -46,23 +46,23 @@ def test_facts_of_a_host_can_be_asked(ask: Any) -> None:
 
 def test_cuda_of_a_driver(ask: Any) -> None:
     assert ask("'580.178.04' | baremetal.nvidia.gpu_cuda_max") == "13.0"
-    assert ask("'999.1' | baremetal.nvidia.gpu_cuda_max") is None
+    assert ask("'100.1' | baremetal.nvidia.gpu_cuda_max") is None
 
 
 def test_frameworks_of_a_driver(ask: Any) -> None:
     answer = ask("'580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})")
     assert answer["pytorch"]["ok"] is True and answer["pytorch"]["wheel_index"].startswith("cu")
-    old = ask("'470.256.02' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})")
-    assert old["pytorch"]["ok"] is False
+    old = ask("'470.256.02' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.9'})")
+    assert old["pytorch"]["ok"] is False and old["pytorch"]["min_driver"] == "525.60.13"
+    assert ask("'580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '99'})")["pytorch"]["ok"] is None
 
 
 def test_a_driver_on_a_kernel(ask: Any) -> None:
-    good = (
-        "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on('6.12.117+deb13-amd64', 'debian 13', source='distro')"
-    )
-    bad = "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13', source='distro')"
-    assert ask(good) is True
-    assert ask(bad) is False
+    debian = "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on(kernel, 'debian 13', flavour, source='distro')"
+    assert ask(debian, kernel="6.12.117+deb13-amd64", flavour="proprietary") is True
+    assert ask(debian, kernel="6.12.117+deb13-amd64", flavour="open") is False, "nv-pci.c: pci_resize_resource"
+    assert ask(debian, kernel="7.2.12+deb14-amd64", flavour="proprietary") is False
+    assert ask(debian, kernel="no kernel", flavour="proprietary") is False, "unknown is not supported"
 
 
 @pytest.mark.parametrize(
