@@ -157,4 +157,4 @@ def verify(content: bytes, fingerprint: str, what: str) -> None:
     found = fingerprints(content)
     if set(found) != {expected}:
         raise KeyFault(f"the key {what} has the fingerprint {', '.join(found)}, expected is {expected} and no other; "
-                        "nothing was written. See whether the vendor changed its key, and then the fingerprint here")
+                       "nothing was written. See whether the vendor changed its key, and then the fingerprint here")

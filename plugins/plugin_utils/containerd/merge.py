@@ -199,8 +199,8 @@ def _version_problems(documents: Mapping[str, dict[str, Any]], order: list[str],
             mine = file_version(documents[others[0]])
             problems.append(Problem(
                 "mixed_versions", others[0],
-                f"{others[0]} has version {mine}, {main} has {main_version or 'no version line'}; containerd {gen.name} "
-                "reads both in the version of the last file", False))
+                f"{others[0]} has version {mine}, {main} has {main_version or 'no version line'}; containerd "
+                f"{gen.name} reads both in the version of the last file", False))
     return problems
 
 

@@ -104,7 +104,8 @@ def _source(runtimes: Mapping[str, Any], default: str,
             legacy: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
     """The runtime to copy from: the default one, or runc where that is nvidia's own or no runc-like one."""
     candidates: dict[str, Any] = {"default": legacy} if legacy is not None else {}
-    candidates |= {name: runtimes.get(name) for name in (default, "runc") if not name.startswith(HANDLER)}
+    candidates |= {name: runtimes.get(name) for name in (default, "runc")
+                   if not name.startswith(HANDLER) and name not in candidates}
     for name, item in candidates.items():
         if isinstance(item, Mapping) and item.get("runtime_type", RUNTIME_TYPE) == RUNTIME_TYPE:
             return name, item

@@ -245,7 +245,7 @@ def test_what_is_in_force_is_what_containerd_prints(line: str) -> None:
         loaded = load(files, MAIN, gen)
         assume(not loaded.problems)
         if any(RUNTIME_V3 in loaded.documents[p].get("plugins", {}) and version == 2
-                                  for p in loaded.order) or "\r" in "".join(files.values()):
+               for p in loaded.order) or "\r" in "".join(files.values()):
             return
         if CRI_V2 in loaded.effective.get("plugins", {}) and version == 3:
             return
