@@ -14,9 +14,10 @@ from ..model import policy as policies
 from ..model import wishes
 from ..rules.context import Context
 from . import changes, choose, containerd, cuda, driver, kernel, operator, toolkit, verdict
+from .fleet import plan_fleet
 from .survey import survey
 
-__all__ = ["plan"]
+__all__ = ["plan", "plan_fleet"]
 
 _FETCHES = ("install", "upgrade", "prove", "repair", "headers", "initramfs")
 

@@ -125,7 +125,7 @@ def _best(context: Context, rounds: Iterator[Iterable[Candidate]]) -> None:
             if errors:
                 first_refused = first_refused or candidate
                 context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
-            elif any(finding.rule in _RELUCTANT for finding in findings):
+            elif any(finding.rule in _RELUCTANT and finding.severity == "warning" for finding in findings):
                 reluctant = reluctant or candidate
             else:
                 context.candidate = candidate

@@ -60,7 +60,7 @@ def _prerequisites(context: Context) -> Iterator[Change]:
     to_build = [kernel for release in context.driver.kernels if (kernel := host.kernel(release)) is not None
                 and not kernels.has_module_of(kernel, chosen)]
     for name in context.driver.prerequisites if to_build else ():
-        if name not in host.packages.installed:
+        if name not in host.packages.installed and (name == "dkms" or name.startswith("gcc")):
             offers = host.packages.offers(name)
             yield Change(ROLE, "install", name, None, next(each(offers), None) or "as offered", "daemon_reload",
                          why=f"to build the module for {to_build[0].release}")
