@@ -26,7 +26,8 @@ def reason(error: BaseException) -> str:
         if error.filename and error.strerror:
             return f"{error.filename}: {error.strerror}"
     text = str(error) or type(error).__name__
-    ours = isinstance(error, OSError) or type(error) is ValueError
+    # ValueError itself is what readers raise with a sentence; its subclasses (JSON, Unicode) speak in their own way
+    ours = isinstance(error, OSError) or error.__class__ is ValueError
     return text[:300] if ours else f"{type(error).__name__}: {text}"[:300]
 
 

@@ -115,7 +115,9 @@ def test_a_stuck_program_does_not_hold_the_caller(hanging_smi, monkeypatch):
         "print(collector.collect(smi_timeout=1)['driver']['smi']['status'])\n"
     )
     before = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     pid = int(hanging_smi.read_text())
     os.kill(pid, 9)
     assert done.stdout.strip() == "timeout" and time.monotonic() - before < 20
@@ -147,7 +149,7 @@ def _works(path: str | None) -> bool:
     if not path or not os.path.exists(path):
         return False
     check = "import sys; sys.exit(sys.version_info[:2] != (3, 9))"
-    return subprocess.run([path, "-c", check], stderr=subprocess.DEVNULL).returncode == 0
+    return subprocess.run([path, "-c", check], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 _PLACES = (shutil.which("python3.9"), *map(str, pathlib.Path.home().glob(".pyenv/versions/3.9*/bin/python")))
@@ -170,7 +172,9 @@ print(json.dumps([list(sys.version_info[:2]), facts["os"], facts["unknown"], sor
 
 @pytest.mark.skipif(OLDEST is None, reason="no Python 3.9 here")
 def test_oldest_python_of_a_target():
-    done = subprocess.run([OLDEST, "-c", ON_OLD_PYTHON, str(ROOT / "plugins")], capture_output=True, text=True)
+    done = subprocess.run(
+        [OLDEST, "-c", ON_OLD_PYTHON, str(ROOT / "plugins")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     version, os_facts, unknown, keys = json.loads(done.stdout)
     assert version == [3, 9] and os_facts["family"]

@@ -102,7 +102,7 @@ def test_states(debian):
         + stanza("nvidia-smi", "3", "deinstall ok config-files")
         + stanza("man-db", "3", "install ok triggers-pending"),
     )
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["held"] == ["linux-image-amd64", "vim"]
     assert facts["broken"] == ["libc6", "linux-image-7.2.12-amd64", "nvidia-dkms-535"]
     assert "nvidia-smi" not in facts["installed"] and "linux-image-7.2.12-amd64" in facts["installed"]
@@ -117,7 +117,7 @@ def test_foreign_architecture(debian):
 
 def test_updates_that_dpkg_has_not_written_back(debian):
     debian.put("/var/lib/dpkg/updates/0000", stanza("linux-image-amd64", "6.1.192-3", "install ok half-configured"))
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["installed"]["linux-image-amd64"] == "6.1.192-3" and facts["broken"] == ["linux-image-amd64"]
 
 
@@ -143,7 +143,7 @@ def test_kernel_owners(debian):
 
 
 def test_available_newest_first_with_origins(debian):
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["available"] == {
         "linux-image-amd64": ["6.1.192-3", "6.1.176-1"],
         "nvidia-kernel-dkms": ["535.309.01-0"],
@@ -163,7 +163,7 @@ def test_pins_and_denials_do_not_change_what_is_available(debian):
     debian.put(
         "/etc/apt/preferences.d/baremetal-nvidia", "Package: linux-image-amd64\nPin: release *\nPin-Priority: -1\n"
     )
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["available"] == before
     assert facts["pins"] == [
         {
@@ -191,7 +191,7 @@ def test_lists_of_a_source_that_is_gone_or_off(debian):
         "/etc/apt/sources.list.d/off.sources",
         "Types: deb\nURIs: http://example.net/x\nSuites: y\nComponents: main\nEnabled: no\n",
     )
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert "nvidia-driver" not in facts["available"]
     assert [one["enabled"] for one in facts["repositories"] if one["id"] == "off"] == [False]
 
@@ -201,7 +201,7 @@ def test_other_components_and_architectures(debian):
     debian.put(f"/var/lib/apt/lists/{base}_non-free_binary-amd64_Packages", offer("nvidia-driver", "1"))
     debian.put(f"/var/lib/apt/lists/{base}_main_binary-i386_Packages", offer("nvidia-driver", "2"))
     debian.put(f"/var/lib/apt/lists/{base}_contrib_binary-amd64_Packages", offer("nvidia-persistenced", "3"))
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert "nvidia-driver" not in facts["available"] and facts["available"]["nvidia-persistenced"] == ["3"]
 
 
@@ -224,7 +224,7 @@ def test_other_components_and_architectures(debian):
 def test_list_names(debian, line, file):
     debian.put("/etc/apt/sources.list", line + "\n")
     debian.put(f"/var/lib/apt/lists/{file}", offer("nvidia-open-580", "580.1-1"))
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["available"]["nvidia-open-580"] == ["580.1-1"]
 
 
@@ -317,7 +317,7 @@ def test_files_that_apt_ignores(debian):
     debian.put("/etc/apt/sources.list.d/x.list.save", "deb http://x.example.net a main\n")
     debian.put("/etc/apt/preferences.d/x.bak", "Package: *\nPin: release a=x\nPin-Priority: 1\n")
     debian.put("/etc/apt/apt.conf.d/20auto.dpkg-old", 'APT::Periodic::Unattended-Upgrade "1";\n')
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert len(facts["repositories"]) == 2 and facts["pins"] == []
     assert facts["auto_upgrades"]["enabled"] is False
 
@@ -430,10 +430,10 @@ def test_order_of_versions(versions):
 
     shuffled = versions[::2][::-1] + versions[1::2]
     assert sorted(shuffled, key=functools.cmp_to_key(debversion.compare)) == versions
-    for left, right in zip(versions, versions[1:]):
-        assert debversion.compare(left, right) < 0 < debversion.compare(right, left)
+    for older, newer in zip(versions, versions[1:]):
+        assert debversion.compare(older, newer) < 0 < debversion.compare(newer, older)
         if shutil.which("dpkg"):
-            assert subprocess.run(["dpkg", "--compare-versions", left, "lt", right]).returncode == 0
+            assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=False).returncode == 0
 
 
 def test_equal_versions():
@@ -462,7 +462,7 @@ def test_unreadable_sources(debian):
 
 def test_no_sources_at_all(debian):
     debian.path("/etc/apt/sources.list.d/debian.sources").unlink()
-    facts, _ = read(debian)
+    facts, _rest = read(debian)
     assert facts["repositories"] == [] and facts["available"] == {} and facts["origins"] == {}
 
 

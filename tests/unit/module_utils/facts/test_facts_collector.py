@@ -161,7 +161,7 @@ def big(texts=3000, packages=900):
             },
             "available": {name: ["3.0", "2.0", "1.0"] for name in names},
             "origins": {name: {"3.0": "r", "2.0": "r", "1.0": "r"} for name in names},
-            "pins": [{"package": "x" * 200, "pin": "y", "priority": 1, "file": "z"} for _ in range(40)],
+            "pins": [{"package": "x" * 200, "pin": "y", "priority": 1, "file": "z"} for _number in range(40)],
             "held": names[:100],
         },
         "containers": {"containerd": {"config": {"text": "a" * texts, "drop_ins": {"/a": "b" * texts, "/c": "short"}}}},
@@ -224,10 +224,7 @@ def collect_as(user):
     tests = pathlib.Path(__file__).resolve().parents[3]
     before = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tests), user],
-        capture_output=True,
-        text=True,
-        timeout=100,
+        [sys.executable, "-c", SCRIPT, str(tests), user], capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), time.monotonic() - before
@@ -243,8 +240,8 @@ def test_this_machine():
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_this_machine_as_nobody():
-    facts, _ = collect_as("nobody")
-    root, _ = collect_as("me")
+    facts, _rest = collect_as("nobody")
+    root, _rest = collect_as("me")
     assert covered(facts) == set()
     assert facts["os"] == root["os"] and facts["gpus"] == root["gpus"]
     # whatever root knows and nobody does not is named

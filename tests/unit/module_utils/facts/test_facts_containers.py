@@ -34,7 +34,7 @@ def test_config_and_drop_ins(host):
     put(host)
     host.put("/etc/containerd/conf.d/99-nvidia.toml", "version = 2\n")
     host.put("/etc/containerd/conf.d/readme.txt", "x")
-    facts, _ = containerd(host)
+    facts, _rest = containerd(host)
     text = host.path(MAIN).read_bytes()
     assert facts["config"] == {
         "path": MAIN, "text": text.decode(), "sha256": hashlib.sha256(text).hexdigest(),
@@ -45,7 +45,7 @@ def test_config_and_drop_ins(host):
 
 def test_no_config_file(host):
     put(host, None)
-    facts, _ = containerd(host)
+    facts, _rest = containerd(host)
     assert facts["config"] == {"path": MAIN, "text": None, "sha256": None, "drop_ins": {}}
 
 
@@ -76,7 +76,7 @@ def test_secrets_are_masked_and_it_is_said(host):
         'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.configs."r".auth]\n  username = "u"\n  password = "hunter2"\n',
     )
     host.put("/etc/containerd/conf.d/a.toml", '[x]\nauth = "aHVudGVyMg=="\n')
-    facts, _ = containerd(host)
+    facts, _rest = containerd(host)
     assert "hunter2" not in json.dumps(facts) and "aHVudGVyMg" not in json.dumps(facts)
     assert facts["config"]["masked"] is True
     assert facts["config"]["sha256"] == hashlib.sha256(host.path(MAIN).read_bytes()).hexdigest()
@@ -90,7 +90,7 @@ def test_nothing_masked_is_not_said(host):
 def test_bytes_that_are_no_text(host):
     put(host, None)
     host.put(MAIN, b"version = 2 # \xff\xfe\n")
-    facts, _ = containerd(host)
+    facts, _rest = containerd(host)
     assert facts["config"]["text"] == "version = 2 # ��\n"
     assert facts["config"]["sha256"] == hashlib.sha256(b"version = 2 # \xff\xfe\n").hexdigest()
     json.dumps(facts).encode()
@@ -141,7 +141,7 @@ def test_many_drop_ins(host):
 )  # fmt: skip
 def test_owners(host, files, owner, socket, path):
     host.many(files)
-    facts, _ = containerd(host)
+    facts, _rest = containerd(host)
     assert (facts["owner"], facts["socket"], facts["config"]["path"]) == (owner, socket, path)
 
 

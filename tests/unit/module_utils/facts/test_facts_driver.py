@@ -145,7 +145,7 @@ def test_smi_ok(host, as_host):
 
 
 def test_smi_failed(host, as_host):
-    context, _ = ask(
+    context, _rest = ask(
         host, as_host, children.Result(rc=18, out="Failed to initialize NVML: Driver/library version mismatch\n", pid=1)
     )
     answer = context.facts["driver"]["smi"]
@@ -156,7 +156,7 @@ def test_smi_failed(host, as_host):
 
 @pytest.mark.parametrize("text", ["", "<html/>", "not xml", '<!DOCTYPE x [<!ENTITY a "b">]><nvidia_smi_log/>'])
 def test_smi_answers_nonsense(host, as_host, text):
-    context, _ = ask(host, as_host, children.Result(rc=0, out=text))
+    context, _rest = ask(host, as_host, children.Result(rc=0, out=text))
     assert (
         context.facts["driver"]["smi"]["status"] == "failed"
         and "cannot be read" in context.facts["driver"]["smi"]["error"]
@@ -164,7 +164,7 @@ def test_smi_answers_nonsense(host, as_host, text):
 
 
 def test_smi_timeout(host, as_host):
-    context, _ = ask(host, as_host, children.Result(rc=124, timed_out=True, stuck=True, pid=77))
+    context, _rest = ask(host, as_host, children.Result(rc=124, timed_out=True, stuck=True, pid=77))
     assert context.facts["driver"]["smi"] == {
         "status": "timeout",
         "rc": None,

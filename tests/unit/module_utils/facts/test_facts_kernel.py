@@ -172,7 +172,7 @@ def nvidia(host, **options):
 def test_dkms_module(host, license_, flavour):
     put_kernel(host)
     host.put(f"/lib/modules/{REL}/updates/dkms/nvidia.ko", module(REL, "580.95.05", license_))
-    row, _ = nvidia(host)
+    row, _rest = nvidia(host)
     assert row == {
         "version": "580.95.05", "flavour": flavour, "origin": "dkms", "signed": False, "vermagic_ok": True, "module": "nvidia",
     }  # fmt: skip
@@ -181,7 +181,7 @@ def test_dkms_module(host, license_, flavour):
 def test_signed_and_another_kernels_module(host):
     put_kernel(host)
     host.put(f"/lib/modules/{REL}/updates/dkms/nvidia.ko", module("6.1.0-49-amd64", signed=True))
-    row, _ = nvidia(host)
+    row, _rest = nvidia(host)
     assert row["signed"] is True and row["vermagic_ok"] is False
 
 
@@ -266,7 +266,7 @@ def test_foreign_license_has_no_flavour(host):
 def test_packed_module_without_modinfo(host, suffix, pack):
     put_kernel(host)
     host.put(f"/lib/modules/{REL}/updates/dkms/nvidia.ko.{suffix}", pack(module(REL, signed=True)))
-    row, _ = nvidia(host, runner=Programs())
+    row, _rest = nvidia(host, runner=Programs())
     assert row["version"] == "550.163.01" and row["signed"] is True
 
 
@@ -274,7 +274,7 @@ def test_zstd_module_by_modinfo(host):
     put_kernel(host)
     host.put(f"/lib/modules/{REL}/updates/dkms/nvidia.ko.zst", b"\x28\xb5\x2f\xfd")
     text = f"filename: /x\nlicense:        Dual MIT/GPL\nversion:        580.95.05\nvermagic:       {REL} SMP\nsig_id:         PKCS#7\n"
-    row, _ = nvidia(host, runner=Programs(modinfo=children.Result(rc=0, out=text)))
+    row, _rest = nvidia(host, runner=Programs(modinfo=children.Result(rc=0, out=text)))
     assert row["version"] == "580.95.05" and row["flavour"] == "open" and row["signed"] is True
 
 

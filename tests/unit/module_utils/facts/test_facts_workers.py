@@ -32,7 +32,7 @@ def test_facts_and_unknown_come_back():
         ctx.set("a.b", [1, {"x": None}])
         ctx.cannot("a.c", "why")
 
-    outcome, _ = gather([[Subject("a", read, ("a",))], [fine("z")]])
+    outcome, _rest = gather([[Subject("a", read, ("a",))], [fine("z")]])
     assert outcome.facts == {"a": {"b": [1, {"x": None}]}, "z": {"value": 1}}
     assert outcome.unknown == {"a.c": "why"}
 
@@ -88,7 +88,7 @@ def test_the_deadline_of_the_whole():
 
 def test_a_worker_that_dies_costs_one_subject():
     dies = Subject("dies", lambda _ctx: os._exit(9), ("dies",))
-    outcome, _ = gather([[fine("before"), dies, fine("after")]])
+    outcome, _rest = gather([[fine("before"), dies, fine("after")]])
     assert set(outcome.facts) == {"before", "after"} and "ended unexpectedly" in outcome.unknown["dies"]
 
 
@@ -97,13 +97,13 @@ def test_an_error_nobody_expected():
         ctx.set("x.done", 1)
         raise AttributeError("oops")
 
-    outcome, _ = gather([[Subject("x", broken, ("x.done", "x.more")), fine("after")]])
+    outcome, _rest = gather([[Subject("x", broken, ("x.done", "x.more")), fine("after")]])
     assert outcome.facts == {"x": {"done": 1}, "after": {"value": 1}}
     assert outcome.unknown == {"x.more": "AttributeError: oops"}
 
 
 def test_a_large_result():
-    outcome, _ = gather([[Subject("big", lambda ctx: ctx.set("big", "x" * 3_000_000), ("big",))]])
+    outcome, _rest = gather([[Subject("big", lambda ctx: ctx.set("big", "x" * 3_000_000), ("big",))]])
     assert len(outcome.facts["big"]) == 3_000_000
 
 
@@ -123,7 +123,7 @@ def test_a_worker_holds_none_of_our_pipes():
         ctx.set("session", os.getsid(0) == os.getpid())
 
     ours = os.readlink(f"/proc/self/fd/{write_end}")
-    outcome, _ = gather([[Subject("look", look, ("links",))]])
+    outcome, _rest = gather([[Subject("look", look, ("links",))]])
     os.close(read_end)
     os.close(write_end)
     assert ours not in outcome.facts["links"] and outcome.facts["session"] is True
