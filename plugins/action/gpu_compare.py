@@ -28,7 +28,7 @@ class ActionModule(ActionBase):
         if not isinstance(plan, dict) or not isinstance(facts, dict) or plan.get("run_id") != freshness.RUN_ID:
             result.update(
                 failed=True,
-                msg="the host was not read and planned in this run: run baremetal.nvidia.gpu_plan with gather: always first.",
+                msg="the host was not read and planned in this run: run baremetal.nvidia.gpu_plan with gather: always.",
             )
             return result
         try:

@@ -109,7 +109,7 @@ class ActionModule(ActionBase):
 
         try:
             plan = planner.plan(host, self._with_controller(facts), policy, matrix, _today(now))
-        except planner.errors as error:
+        except planner.refusals as error:  # pylint: disable=catching-non-exception
             raise _Refused(str(error)) from error
         plan.update(run_id=freshness.RUN_ID, digests=digests, facts_age=age, facts_from=source)
         plan["subject"] = describe.subject(facts, matrix)
@@ -142,7 +142,7 @@ class ActionModule(ActionBase):
             policy = planner.validate({**values, **{key: edge.plain(value, key) for key, value in given.items()}})
             overlays = [self._overlay(row, variables) for row in policy.get("gpu_matrix_overlay") or ()]
             return policy, planner.matrix(overlays)
-        except (policy_vars.UnknownVariable, edge.EdgeError, *planner.errors) as error:
+        except planner.refusals as error:  # pylint: disable=catching-non-exception
             raise _Refused(str(error)) from error
 
     def _templated(self, name: str, value: Any) -> Any:

@@ -51,12 +51,12 @@ options:
   group:
     description:
       - Whether the host is put into an inventory group by its plan, in the same task.
-      - V(verdict) uses C(gpu_ok), C(gpu_change) (C(gpu_planned) in check mode), C(gpu_blocked), and C(gpu_pending) for a
-        host that is as planned but for changes that wait for leave.
+      - V(verdict) uses C(gpu_ok), C(gpu_change) (C(gpu_planned) in check mode), C(gpu_blocked), and C(gpu_pending) for
+        a host that is as planned but for changes that wait for leave.
       - V(refresh) does the same, but puts a host whose package lists are older than C(gpu_cache_max_age) into
         C(gpu_refresh), outside of check mode.
-      - Ansible calls a task that adds a host to a group "changed", so set C(changed_when) to V(false). What would change, in
-        check mode, is then said by a task without O(group), which uses the same plan again.
+      - Ansible calls a task that adds a host to a group "changed", so set C(changed_when) to V(false). What would
+        change, in check mode, is then said by a task without O(group), which uses the same plan again.
     type: str
     choices: [none, verdict, refresh]
     default: none

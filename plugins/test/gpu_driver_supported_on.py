@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleTemplateError
-
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import ask
 
 

@@ -149,7 +149,7 @@ def bench_fleet(sizes: list[int], forks: int) -> None:
             environment = {"GPU_BENCH_CANNED": str(canned), "ANSIBLE_FORKS": str(forks), "counting": "no"}
             ping = Run(PING, inventory, **environment).need()
             print(
-                f"{size} hosts: ping                     CPU {ping.cpu:6.1f} s  wall {ping.wall:6.1f} s  {ping.memory:.0f} MiB"
+                f"{size} hosts: {'ping':<24} CPU {ping.cpu:6.1f} s  wall {ping.wall:6.1f} s  {ping.memory:.0f} MiB"
             )
             runs = {
                 "preflight": ("preflight.yml", ()),
@@ -175,17 +175,17 @@ def bench_fleet(sizes: list[int], forks: int) -> None:
 def _inventory(size: int) -> dict[str, Any]:
     common = {"ansible_connection": "canned", "ansible_python_interpreter": "/usr/bin/python3", "ansible_become": False}
     hosts = {f"gpu-{number:04}": {} for number in range(size)}
-    return {"all": {"hosts": hosts, "vars": {**common}, "children": dict.fromkeys(GROUPS, {})}}
+    return {"all": {"hosts": hosts, "vars": {**common}, "children": {name: {} for name in GROUPS}}}
 
 
-def bench_lab(inventory: pathlib.Path) -> None:
+def bench_lab(inventory: pathlib.Path, times: int) -> None:
     """A second run of site.yml on real hosts; the first one brings them to their plan."""
-    if not inventory.exists():
+    if not (inventory / "hosts.yml").exists():
         raise SystemExit(f"bench: no lab at {inventory} (make lab)")
     site = ROOT / "playbooks" / "site.yml"
     Run(site, inventory).need()
-    pings = [Run(PING, inventory, counting="no").need().wall for _ in range(3)]
-    second = [Run(site, inventory).need() for _ in range(3)]
+    pings = [Run(PING, inventory, counting="no").need().wall for _ in range(times)]
+    second = [Run(site, inventory).need() for _ in range(times)]
     ping, wall = statistics.median(pings), statistics.median(run.wall for run in second)
     for host, counts in sorted(second[-1].counts.items()):
         print(
@@ -201,18 +201,29 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["plan", "fleet", "lab"], help="plan, fleet, lab (default: all)")
     parser.add_argument("--hosts", default="200,1000", help="sizes of the fleet")
     parser.add_argument("--forks", type=int, default=20)
-    parser.add_argument("--inventory", type=pathlib.Path, default=ROOT / "inventories" / "lab")
+    parser.add_argument(
+        "--inventory", type=pathlib.Path, default=_lab(), help="the lab's (LAB_NAME chooses another lab)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a small fleet, each run once: enough to see that all works"
+    )
     chosen = parser.parse_args()
+    sizes = [60] if chosen.quick else [int(size) for size in chosen.hosts.split(",")]
     for part in chosen.parts:
         print(f"== {part}", flush=True)
         if part == "plan":
-            bench_plan()
+            bench_plan(1_000 if chosen.quick else 10_000)
         elif part == "fleet":
-            bench_fleet([int(size) for size in chosen.hosts.split(",")], chosen.forks)
+            bench_fleet(sizes, chosen.forks)
         elif part == "lab":
-            bench_lab(chosen.inventory)
+            bench_lab(chosen.inventory, 1 if chosen.quick else 3)
         else:
             parser.error(f"unknown part {part}: choose from plan, fleet, lab")
+
+
+def _lab() -> pathlib.Path:
+    name = os.environ.get("LAB_NAME")
+    return ROOT / ".cache" / "lab" / name / "inventory" if name else ROOT / "inventories" / "lab"
 
 
 if __name__ == "__main__":

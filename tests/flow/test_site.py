@@ -154,7 +154,8 @@ def test_a_plan_from_yesterday_in_the_fact_cache_is_not_used(world: World) -> No
     (world.place / "g1" / "facts.json").write_text(json.dumps({**facts, "plan": CHANGE}))
     playbook = world.place / "alone.yml"
     playbook.write_text(
-        "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.import_role: {name: baremetal.nvidia.gpu_kernel}\n"
+        "- hosts: all\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.import_role: {name: baremetal.nvidia.gpu_kernel}\n"
         "    - ansible.builtin.debug: {msg: \"verdict {{ ansible_facts['gpu_plan'].verdict }}\"}\n"
     )
     result = world.run_file(playbook)

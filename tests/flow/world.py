@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small world for the playbooks: the real playbooks, actions, gpu_preflight and gpu_verify; the rest is play-acting.
 
-The planner hands back the plan that stands in the facts, gpu_facts reads a file of the host, and the changing roles write
-down that they ran. So what is tested is the flow alone: who is read, who is changed, in which order, and what stops it.
+The planner hands back the plan that stands in the facts, gpu_facts reads a file of the host, and the changing roles
+write down that they ran. So what is tested is the flow alone: who is read, who is changed, in which order, and what
+stops it.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ _ROLE = """---
 - name: Write down that this ran
   ansible.builtin.shell: >-
     echo "{{{{ inventory_hostname }}}} {role}" >> {{{{ world }}}}/events;
-    if [ {role} = gpu_containerd ] && [ -e {{{{ world }}}}/{{{{ inventory_hostname }}}}/after.json ];
-    then cp {{{{ world }}}}/{{{{ inventory_hostname }}}}/after.json {{{{ world }}}}/{{{{ inventory_hostname }}}}/facts.json; fi
+    cd {{{{ world }}}}/{{{{ inventory_hostname }}}};
+    if [ {role} = gpu_containerd ] && [ -e after.json ]; then cp after.json facts.json; fi
 """
 
 CHANGE = {
@@ -139,7 +140,7 @@ class World:
     def add(
         self, name: str, plan: dict[str, Any] | None = None, after: dict[str, Any] | None = None, **variables: Any
     ) -> None:
-        """Add a host whose plan is ``plan`` now and ``after`` once the roles ran (as planned, unless said otherwise)."""
+        """Add a host whose plan is ``plan`` now and ``after`` once the roles ran (by default as planned)."""
         directory = self.place / name
         directory.mkdir()
         facts = {"os": {"id": "debian", "version": "12"}, "gpus": [], "packages": {"manager": "none", "cache_age": 1}}
@@ -165,7 +166,7 @@ class World:
         return self._run(str(playbook), arguments, variables)
 
     def _run(self, playbook: str, arguments: Sequence[str], variables: dict[str, Any]) -> Result:
-        groups = dict.fromkeys(("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned"), {})
+        groups = {f"gpu_{name}": {} for name in ("ok", "change", "blocked", "pending", "refresh", "planned")}
         inventory = self.place / "hosts.yml"
         inventory.write_text(json.dumps({"all": {"hosts": self.hosts, "children": groups}}))
         count = self.place / "count.json"

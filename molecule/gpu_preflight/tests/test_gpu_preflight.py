@@ -7,7 +7,9 @@ import pytest
 
 
 @pytest.mark.parametrize("path", [
-    "/var/lib/baremetal-nvidia/state.json", "/etc/modprobe.d/baremetal-nvidia.conf", "/etc/apt/preferences.d/baremetal-nvidia",
+    "/var/lib/baremetal-nvidia/state.json",
+    "/etc/modprobe.d/baremetal-nvidia.conf",
+    "/etc/apt/preferences.d/baremetal-nvidia",
     "/etc/apt/apt.conf.d/52baremetal-nvidia", "/etc/default/grub.d/zz-baremetal-nvidia.cfg",
 ])
 def test_nothing_was_written(host, path):

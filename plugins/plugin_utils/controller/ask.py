@@ -27,8 +27,8 @@ class AskError(ValueError):
 def driver_for(what: Any, system: str | None = None, arch: str = "x86_64", **policy: Any) -> dict[str, Any]:
     """Return the driver that the planner would choose.
 
-    ``what``: a PCI id (``10de:2330``), a list of ids, or facts of a host. ``system``: such as ``ubuntu 24.04``; not needed
-    with facts. ``policy``: policy variables with or without their gpu_ prefix (``cuda="12.4"``, ``driver_branch="580"``).
+    ``what``: a PCI id (``10de:2330``), a list of ids, or facts of a host. ``system``: such as ``ubuntu 24.04``; not
+    needed with facts. ``policy``: policy variables, with or without gpu_ (``cuda="12.4"``, ``driver_branch="580"``).
     Returns branch, version, flavour, source, method, predicted, because, and ``blocked``: the reasons against it, empty
     when there are none.
     """
@@ -51,14 +51,14 @@ def plan_for(what: Any, system: str | None, arch: str, policy: Mapping[str, Any]
         policy_vars.refuse_unknown(named, settings)
         settings = planner.validate(named)
         matrix = planner.matrix(settings.get("gpu_matrix_overlay") or ())
-    except (policy_vars.UnknownVariable, *planner.errors) as error:
+    except planner.refusals as error:  # pylint: disable=catching-non-exception
         raise AskError(str(error)) from error
     today = datetime.datetime.now(datetime.timezone.utc).date()
     return planner.plan(str(facts.get("host") or "asked"), facts, settings, matrix, today)
 
 
 def cuda_max(driver: Any) -> str | None:
-    """Return the newest CUDA that a driver version runs natively, such as 13.0; None when the matrix does not know it."""
+    """Return the newest CUDA that a driver version runs natively, such as 13.0; None when it is not known."""
     found = engine.load().matrix(()).cuda_max(_driver(driver))
     return None if found is None else str(found)
 
@@ -68,7 +68,7 @@ def frameworks_ok(
 ) -> dict[str, dict[str, Any]]:
     """Return for each framework whether a driver version runs it there, and the wheel index to take.
 
-    ``frameworks``: such as ``{pytorch: "2.7"}``. ``gpu``: a PCI id, a list of them or facts; an A100 when nothing is said.
+    ``frameworks``: such as ``{pytorch: "2.7"}``. ``gpu``: a PCI id, a list of them or facts; by default an A100.
     A framework or version that the matrix does not know has ``ok: None``.
     """
     asked = edge.plain(frameworks)

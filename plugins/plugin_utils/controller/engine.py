@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import names
+from . import edge, names, policy_vars
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Engine:
     matrix: Callable[[Sequence[Any]], Any]
     errors: tuple[type[Exception], ...]
 
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]:
+        """Everything that says what a person got wrong, in the planner or on the way to it."""
+        return (policy_vars.UnknownVariable, edge.EdgeError, *self.errors)
+
 
 @functools.cache
 def load() -> Engine:
@@ -41,7 +46,7 @@ def load() -> Engine:
 
 
 def warm() -> None:
-    """Load everything now, in the process that workers are forked from: rules, names and caches come with the first plan.
+    """Load everything now, in the process that workers are forked from: rules and caches come with the first plan.
 
     What goes wrong here is told by the first load() that matters.
     """

@@ -5,6 +5,7 @@
 
 Only a run of the same machine, boot and process namespace can be looked at; of any other nothing is known.
 """
+
 from __future__ import annotations
 
 import os
@@ -26,7 +27,7 @@ def _started(pid: int, proc: pathlib.Path) -> str | None:
         text = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    fields = text.rsplit(")", 1)[-1].split()    # the name before may hold anything
+    fields = text.rsplit(")", 1)[-1].split()  # the name before may hold anything
     return None if fields[0] in ("Z", "X") else fields[19]
 
 

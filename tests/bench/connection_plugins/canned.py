@@ -10,7 +10,7 @@ from ansible.plugins.connection import ConnectionBase
 DOCUMENTATION = """
 name: canned
 short_description: Answer modules from files (bench only)
-description: Runs nothing. The answer is read from $GPU_BENCH_CANNED/HOST.json for gpu_facts; a ping is answered by itself.
+description: Runs nothing. gpu_facts is answered from $GPU_BENCH_CANNED/HOST.json, a ping by itself.
 options:
   host:
     description: Name of the host.

@@ -192,7 +192,7 @@ def test_policy_is_templated_and_plain(planner: FakePlanner) -> None:
     run = Runner({"gpu_driver_branch": trust_as_template("{{ '5' ~ '80' }}")}, on_host=facts())
     run(gather="missing")
     assert planner.calls[0]["policy"]["gpu_driver_branch"] == "580"
-    assert type(planner.calls[0]["policy"]["gpu_driver_branch"]) is str
+    assert planner.calls[0]["policy"]["gpu_driver_branch"].__class__ is str
 
 
 def test_facts_are_never_templated(planner: FakePlanner) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The planner's questions as filters and tests: the same answers as a host gets, and errors that name what was wrong."""
+"""The planner's questions as filters and tests: the same answers as a host gets, and clear errors."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ def tag(value: Any) -> Any:
 
 def exact(value: Any) -> bool:
     if isinstance(value, dict):
-        return type(value) is dict and all(exact(key) and exact(item) for key, item in value.items())
+        return value.__class__ is dict and all(exact(key) and exact(item) for key, item in value.items())
     if isinstance(value, list):
-        return type(value) is list and all(exact(item) for item in value)
-    return type(value) in (str, int, float, bool, type(None), datetime.date, datetime.datetime)
+        return value.__class__ is list and all(exact(item) for item in value)
+    return value.__class__ in (str, int, float, bool, type(None), datetime.date, datetime.datetime)
 
 
 NESTED = {
