@@ -83,5 +83,7 @@ def take(current: Mapping[str, Any] | None, run_id: str, now: float, ttl: int = 
     if why is None and not force:
         raise _refuse(current, now)
     why = why or "force was given"
+    if current.get("doing"):
+        why += f". It was at: {current['doing']}; this run finishes that"
     return fresh, Outcome(here=True, took_over=current["run_id"],
                           note=f"took over the lease of run {current['run_id']}: {why}")

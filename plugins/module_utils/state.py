@@ -14,7 +14,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
-    lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ...}    # or null; seconds of the epoch
+    lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ..., doing: ...}    # or null; epoch seconds
 """
 from __future__ import annotations
 
@@ -81,11 +81,19 @@ def read(path: str) -> State | None:
 
 
 def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None."""
+    """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None.
+
+    ``{proved_kernels: [release], holds: [name], open: null | {run_id, role, what, started, steps: [name]}}``
+    """
     if data is None:
         return None
     held = sorted({name for names in data["holds"].values() for name in names})
-    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "open": data["open"]}
+    opened = data["open"]
+    if opened is not None:
+        steps = [step["name"] for step in opened["steps"]]
+        opened = {"run_id": opened["run_id"], "role": opened["role"], "what": opened["what"], "started": opened["at"],
+                  "steps": steps}
+    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "open": opened}
 
 
 class Store:
@@ -125,9 +133,10 @@ class Store:
     # the lease
 
     def renew(self, run_id: str | None, ttl: int = lease.TTL, force: bool = False, holder: str | None = None,
-              dead: str | None = None) -> lease.Outcome:
+              dead: str | None = None, doing: str | None = None) -> lease.Outcome:
         """Take or renew the lease for ``run_id``; without one, only see that no other run has it.
 
+        ``doing`` is kept in it, so that a run that was cut off can be told where.
         Raises lease.LeaseHeld, naming the run that has it.
         """
         if run_id is None:
@@ -136,6 +145,8 @@ class Store:
 
         def change(data: State) -> None:
             data["lease"], outcome = lease.take(data["lease"], run_id, self.clock(), ttl, force, holder, dead)
+            if doing:
+                data["lease"]["doing"] = doing
             outcomes.append(outcome)
         self.update(change)
         return outcomes[0]

@@ -79,7 +79,7 @@ def main() -> None:
     )
     try:
         if not module.check_mode:
-            Store().renew(module.params["lease"])
+            Store().renew(module.params["lease"], doing=f"boot_default ({module.params['release']})")
         outcome = BootDefault(run).set(module.params["release"], check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))

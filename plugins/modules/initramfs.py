@@ -93,7 +93,7 @@ def main() -> None:
     asked = module.params
     try:
         if not module.check_mode:
-            Store().renew(asked["lease"])
+            Store().renew(asked["lease"], doing=f"initramfs ({', '.join(asked['kernels'])})")
         outcome = Initramfs(run).rebuild(asked["kernels"], asked["absent_modules"], asked["force"], module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))

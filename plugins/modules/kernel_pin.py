@@ -157,7 +157,7 @@ def main() -> None:
     try:
         store = Store()
         if not module.check_mode:
-            store.renew(asked["lease"])
+            store.renew(asked["lease"], doing=f"kernel_pin ({asked['set']})")
         outcome = Pin(backend(run), store).run(request, check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))

