@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every task that uses apt waits for its lock, restarts nothing, and trusts no unsigned package (behaviour g01, g05)."""
+"""Every task that uses apt waits for its lock, restarts nothing, trusts no unsigned package (behaviour g01, g05)."""
 from __future__ import annotations
 
 import pathlib
