@@ -30,7 +30,8 @@ _CONTAINERS = (
 _TOOLS = (
     r"gcc|gcc-\d+|gcc\d+|clang|clang-\d+|make|build-essential|dkms|kmod|needrestart|unattended-upgrades|zstd|dracut|"
     r"initramfs-tools|grub-(?:pc|efi-amd64|efi-arm64|common)|grub2-(?:common|tools|pc|efi-x64)|grubby|shim-signed|"
-    r"mokutil|linux-base|python3-apt|pve-kernel-.*|proxmox-.*kernel-.*|dnf-automatic|elfutils-libelf-devel|"
+    r"mokutil|linux-base|python3-apt|pve-kernel-.*|proxmox-.*kernel-.*|dnf-automatic|libelf-dev|"
+    r"libelf-devel|elfutils-libelf-devel|"
     r"(?:python3-)?dnf-plugin-versionlock|yum-plugin-versionlock|libdnf5-plugin-.*"
 )
 _OUT_OF_TREE = (
@@ -66,7 +67,7 @@ _AVAILABLE = re.compile(
     r"libnvidia-ptxjitcompiler1|libnvidia-pkcs11-openssl3|firmware-nvidia-gsp|nvidia-modprobe|nvidia-persistenced|"
     r"(?:cuda-drivers-|nvidia-)fabricmanager(?:-\d{3})?|nvlsm|nvidia-imex(?:-\d{3})?|"
     r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|"
-    r"build-essential)$"
+    r"build-essential|gcc-\d+|libelf-dev|make)$"
 )
 _MODULES = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-(?P<flavour>[a-z].*)$")
 
@@ -116,4 +117,4 @@ def _same_kernel(release: str, kernel: str) -> bool:
 
 
 PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd",
-            "runc", "dkms", "build-essential", "gcc-")  # fmt: skip
+            "runc", "dkms", "build-essential", "gcc-", "libelf-dev", "make")  # fmt: skip

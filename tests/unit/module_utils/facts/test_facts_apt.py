@@ -73,7 +73,7 @@ def test_installed_is_what_matters(debian):
     names = [
         "linux-image-6.1.0-50-amd64", "linux-headers-6.1.0-50-amd64", "nvidia-kernel-dkms", "libcuda1", "libnvidia-ml1", "dkms", "gcc-12",
         "build-essential", "containerd.io", "nvidia-container-toolkit", "unattended-upgrades", "cuda-toolkit-12-4", "zfs-dkms",
-        "linux-modules-nvidia-580-open-6.8.0-60-generic", "linux-generic-hwe-22.04", "nvidia-fabricmanager-535",
+        "libelf-dev", "make", "linux-modules-nvidia-580-open-6.8.0-60-generic", "linux-generic-hwe-22.04", "nvidia-fabricmanager-535",
     ]  # fmt: skip
     others = [
         "bash",
