@@ -11,14 +11,14 @@ author: baremetal.nvidia maintainers (@baremetal-nvidia)
 short_description: Rows of the compatibility matrix
 version_added: 0.1.0
 description:
-  - Returns what the compatibility matrix of this collection knows, row by row, with sources and the day of the last check.
+  - Returns what the compatibility matrix of this collection knows, row by row, with sources and the day of the check.
   - Rows of O(overlay) are included; each row says in C(overlay) which one set it.
   - Questions that need thinking ("which driver for this GPU") are answered by the filters of this collection, not here.
 options:
   _terms:
     description:
       - A section such as V(branches), or one row of it as V(branches/580).
-      - V(products/10de:1eb8) finds every PCI id that any list knows; V(products/10de:25b6/10de:14a9) names the subsystem.
+      - V(products/10de:1eb8) finds every PCI id that any list knows. V(products/10de:25b6/10de:14a9) has a subsystem.
       - The sections are listed in C(docs/matrix.md).
     required: true
     type: list
