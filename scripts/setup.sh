@@ -64,9 +64,12 @@ install_packages() {
     say "installing ${packages[*]}"
     as_root apt-get -qq update || say "the package lists could not all be refreshed; going on with those that are here"
     mapfile -t packages < <(missing_packages | sort -u)
+    mkdir -p .cache
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install --yes \
-        --no-install-recommends "${packages[@]}" >&2 ||
+        --no-install-recommends "${packages[@]}" >.cache/setup-apt.log 2>&1 || {
+        tail -n 20 .cache/setup-apt.log >&2
         die "these packages could not be installed: ${packages[*]} (see above)"
+    }
     mapfile -t packages < <(missing_packages | sort -u)
     [ "${#packages[@]}" -eq 0 ] || die "still missing after the installation: ${packages[*]}"
 }
