@@ -191,7 +191,7 @@ class _Work:
         if gen.deep_merge:
             strategy, edits = "drop_in", self._drop_in_edits(loaded, sets, version, bool(stale))
         else:
-            strategy, edits = "edit", self._in_place(loaded, base, sets, version)
+            strategy, edits = "edit", self._in_place(loaded, base, sets, version, gen)
         after = self._after(edits, gen)
         self._prove(loaded, after, gen, version)
         self._orphans(after)
@@ -226,7 +226,7 @@ class _Work:
                 main=self.main, version=gen.new_version, path=problem.path))
         document = loaded.documents.get(self.main, {})
         plugins = document.get("plugins") if isinstance(document.get("plugins"), dict) else {}
-        if file_version(document) < 2 and says_something(document):
+        if file_version(document) < 2 and self._has_meaning(document, gen):
             if any("." in name for name in plugins or {}):
                 raise Refusal("long_names_without_version", f"{self.main} has no version line, so containerd reads it "
                               "as version 1 and ignores its tables with full plugin ids",
@@ -236,8 +236,15 @@ class _Work:
                 raise Refusal("no_version",
                               f"{self.main} has no version line or version 1: containerd {gen.name} {reason}",
                               f"write it as version {gen.new_version} (`containerd config migrate` shows how)")
-            self._note("no_version", "warning", f"{self.main} has no version line and is read as version 1, which "
-                       "containerd 2 does not do any more", "write it as version 2, with full plugin ids")
+            self._note("no_version", "warning", f"{self.main} has no version line, or version 1, and is read as "
+                       "version 1, which containerd 2 does not do any more",
+                       "write it as version 2, with full plugin ids")
+        holders = [path for path in loaded.order
+                   if runtime_plugin(loaded.version) in table_at(loaded.documents[path], ("plugins",))]
+        if not gen.deep_merge and len(holders) > 1:
+            self._note("cri_hidden", "warning", f"{holders[-1]} has the CRI plugin's table, so containerd "
+                       f"{self.version} does not read the one in {holders[-2]}",
+                       f"bring both together in {self.main}")
         if gen.deep_merge and file_version(document) == 2:
             for path in loaded.order:
                 if RUNTIME_V3 in table_at(loaded.documents[path], ("plugins",)):
@@ -246,7 +253,14 @@ class _Work:
 
     def _file_version(self, loaded: Loaded, gen: Generation) -> int:
         document = loaded.documents.get(self.main, {})
-        return file_version(document) or (1 if says_something(document) else gen.new_version)
+        return file_version(document) or (1 if self._has_meaning(document, gen) else gen.new_version)
+
+    def _has_meaning(self, document: Mapping[str, Any], gen: Generation) -> bool:
+        """Whether a version line decides what the document means: in 2.x only where plugins are named."""
+        if not gen.deep_merge:
+            return says_something(document)
+        return says_something({name: document.get(name, []) for name in ("plugins", "disabled_plugins",
+                                                                         "required_plugins")})
 
     def _drop_in_edits(self, loaded: Loaded, sets: tuple[tuple[Path, Any], ...], version: int,
                        stale: bool) -> tuple[FileEdit, ...]:
@@ -302,8 +316,8 @@ class _Work:
         raise Refusal("owner_leaves", f"{self.main} is written by {self.who.title} and imports no folder: an edit "
                       "would be lost at its next run", self.who.way_out(self.runtime_path))
 
-    def _in_place(self, loaded: Loaded, base: Path, sets: tuple[tuple[Path, Any], ...],
-                  version: int) -> tuple[FileEdit, ...]:
+    def _in_place(self, loaded: Loaded, base: Path, sets: tuple[tuple[Path, Any], ...], version: int,
+                  gen: Generation) -> tuple[FileEdit, ...]:
         holders = [path for path in loaded.order if base[1] in table_at(loaded.documents[path], ("plugins",))]
         target = holders[-1] if holders else self.main
         if self.who.name != "host":
@@ -319,7 +333,7 @@ class _Work:
             for path, value in sets:
                 put(document, path, value)
             return (FileEdit(self.main, document=document),)
-        said = file_version(loaded.documents[target]) or says_something(loaded.documents[target])
+        said = file_version(loaded.documents[target]) or self._has_meaning(loaded.documents[target], gen)
         return (FileEdit(target, sets=sets, version=None if said else version),)
 
     def _after(self, edits: tuple[FileEdit, ...], gen: Generation) -> Loaded:
@@ -348,7 +362,7 @@ class _Work:
     def _load(self, gen: Generation) -> Loaded:
         self.loaded = load(self.files, self.main, gen)
         self.config_version = self.loaded.version
-        if self.main not in self.files or not says_something(self.loaded.documents.get(self.main, {})):
+        if self.main not in self.files or not self._has_meaning(self.loaded.documents.get(self.main, {}), gen):
             self.config_version = file_version(self.loaded.documents.get(self.main, {})) or gen.new_version
         return self.loaded
 

@@ -210,6 +210,24 @@ def test_a_broken_drop_in_that_holds_more_comes_alive_only_by_hand() -> None:
     assert decision.strategy == "none" and NVIDIA in str(decision.refused)
 
 
+def test_a_file_without_plugins_gets_its_version_on_2() -> None:
+    """Where no plugin is named, a version line decides nothing yet, so it can be added."""
+    files = {MAIN: "oom_score = -999\n# kept\n"}
+    decision = work_out(files, MAIN, "2.2.7")
+    new = editor.render(decision, files)
+    assert decision.strategy == "drop_in" and new[MAIN].endswith("oom_score = -999\n# kept\n")
+    assert tomllib.loads(new[MAIN])["version"] == tomllib.loads(new[NVIDIA])["version"] == 3
+    assert work_out({**files, **new}, MAIN, "2.2.7").strategy == "none"
+    assert work_out({MAIN: 'required_plugins = ["cri"]\n'}, MAIN, "2.2.7").refused
+
+
+def test_a_table_that_another_hides_is_told() -> None:
+    table = f'[plugins."{CRI_V2}"]\nenable_cdi = true\n'
+    files = {MAIN: 'version = 2\nimports = ["conf.d/*.toml"]\n' + table, NVIDIA: "version = 2\n" + table}
+    notes = work_out(files, MAIN, "1.7.24").notes
+    assert [note.kind for note in notes] == ["cri_hidden"] and NVIDIA in notes[0].summary and MAIN in notes[0].summary
+
+
 def dump(text: str, rc: int = 0) -> dict[str, Any]:
     return {"rc": rc, "out": text, "why": "because" if rc else ""}
 
