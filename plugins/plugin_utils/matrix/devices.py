@@ -27,6 +27,12 @@ class Support:
     needs: str | None = None
 
 
+def _single(architecture: Architecture | None) -> str | None:
+    """The compute capability of an architecture that has one only."""
+    known = architecture.compute_capability if architecture else ()
+    return known[0] if len(known) == 1 else None
+
+
 class Devices:
     """Products by PCI id, with chips behind them for cards that have no row of their own."""
 
@@ -72,10 +78,12 @@ class Devices:
             last_branch=chip.last_branch or (architecture.last_branch if architecture else None),
             open_support=architecture.open_support if architecture else None,
             flavour_rule=architecture.flavour_rule if architecture else None,
+            compute_capability=chip.compute_capability or _single(architecture),
         )
 
     def _filled(self, product: Product) -> Product:
-        """A product with what its architecture adds."""
+        """A product with what its chip and architecture add."""
+        chip = self.by_id.get(product.id)
         architecture = self.architectures.get(product.architecture)
         support = product.open_support or (architecture.open_support if architecture else None)
         values = {name: getattr(product, name) for name in Product.__dataclass_fields__}
@@ -84,11 +92,8 @@ class Devices:
             open_support=support,
             flavour_rule=RULE[support] if support else None,
             compute_capability=product.compute_capability
-            or (
-                architecture.compute_capability[0]
-                if architecture and len(architecture.compute_capability) == 1
-                else None
-            ),
+            or (chip.compute_capability if chip else None)
+            or _single(architecture),
         )
         return Product(**values)
 

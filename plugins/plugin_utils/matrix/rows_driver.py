@@ -105,6 +105,7 @@ class Chip(Row):
     name: Text
     architecture: Word
     ids: Mapping[Device, Text]  # device id → name of the card
+    compute_capability: Dotted | None = None
     first: Mapping[Device, Floor] | None = None  # device id → first driver, where it is known
     last_branch: BranchName | None = None  # where it ends before its architecture does
 
