@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,11 +49,13 @@ def load() -> Engine:
 def warm() -> None:
     """Load everything now, in the process that workers are forked from: rules and caches come with the first plan.
 
-    What goes wrong here is told by the first load() that matters.
+    What was loaded is then kept out of the garbage collector's sight: a worker that looked through it would copy every
+    page of it. What goes wrong here is told by the first load() that matters.
     """
     try:
         engine = load()
         names.known()
         engine.plan("nobody", {}, engine.validate({}), engine.matrix(()), datetime.date(2026, 1, 1))
+        gc.freeze()
     except Exception:  # noqa: BLE001  the reason is raised again, and reported, where a host needs the engine
         return
