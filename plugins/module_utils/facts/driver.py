@@ -32,8 +32,11 @@ def read(ctx: Context) -> None:
     """``driver.loaded``, ``.library`` and ``.smi``; reads ``driver.hung_tasks`` of the same group first."""
     tree = ctx.tree
     hung = ctx.known.get("driver", {}).get("hung_tasks") or []
+    unloaded = False
     with ctx.attempt("driver.loaded"):
-        ctx.set("driver.loaded", loaded(tree, touch=not hung))
+        module = loaded(tree, touch=not hung)
+        ctx.set("driver.loaded", module)
+        unloaded = module is None
     with ctx.attempt("driver.library"):
         ctx.set("driver.library", library(tree))
     if hung:
@@ -41,7 +44,7 @@ def read(ctx: Context) -> None:
         ctx.cannot("driver.smi", f"not called: processes hang in the driver: {commands}"[:300])
         smi.without(ctx, "processes hang in the driver")
         return
-    smi.read(ctx)
+    smi.read(ctx, unloaded)
 
 
 def loaded(tree: Tree, touch: bool = True) -> dict[str, str] | None:

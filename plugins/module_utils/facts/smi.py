@@ -17,8 +17,11 @@ from .health import long_address
 OPERATOR_ROOT = "/run/nvidia/driver"
 
 
-def read(ctx: Context) -> None:
-    """``driver.smi``, ``health`` and ``smi_gpus`` (address → what the driver says of it; joined by the collector)."""
+def read(ctx: Context, unloaded: bool = False) -> None:
+    """``driver.smi``, ``health`` and ``smi_gpus`` (address → what the driver says of it; joined by the collector).
+
+    With ``unloaded`` it is not started: as root it would load the module, and facts change nothing.
+    """
     tree = ctx.tree
     program = ctx.which("nvidia-smi")
     argv = [program, "-q", "-x"] if program else None
@@ -31,6 +34,12 @@ def read(ctx: Context) -> None:
     if not tree.is_host:
         ctx.cannot("driver.smi", "another tree is read: nvidia-smi is not started")
         without(ctx, "nvidia-smi is not started")
+        return
+    if unloaded:
+        failed = answer("failed")
+        failed["error"] = "not started: the nvidia module is not loaded"
+        ctx.set("driver.smi", failed)
+        without(ctx, None)
         return
     result = ctx.run(argv, timeout=ctx.smi_timeout)
     if result.timed_out:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.baremetal.nvidia.plugins.module_utils import run as children
-from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import collector
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import collector, driver
 from ansible_collections.baremetal.nvidia.plugins.modules import gpu_facts
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -64,7 +64,13 @@ def test_deadlines_are_at_least_a_second(tmp_path, option):
 
 
 @pytest.fixture
-def hanging_smi(tmp_path, monkeypatch):
+def driver_loaded(monkeypatch):
+    """As if the module were loaded on this machine; without it nvidia-smi is not started."""
+    monkeypatch.setattr(driver, "loaded", lambda _tree, touch=True: {"version": "580.95.05", "flavour": "open"})
+
+
+@pytest.fixture
+def hanging_smi(tmp_path, monkeypatch, driver_loaded):
     """An nvidia-smi that sleeps for ever and ignores every signal that can be ignored."""
     note = tmp_path / "pid"
     stub = tmp_path / "bin" / "nvidia-smi"
@@ -82,6 +88,7 @@ def test_hanging_smi(hanging_smi):
     assert time.monotonic() - before < 20
     assert facts["driver"]["smi"] == {"status": "timeout", "rc": None, "driver": None, "cuda": None, "gpus": None}
     assert facts["kernel"]["running"] == os.uname().release and facts["packages"]
+    assert facts["driver"]["loaded"] == {"version": "580.95.05", "flavour": "open"}
     assert "health.ecc_uncorrected" in facts["unknown"]
     assert not pathlib.Path(f"/proc/{hanging_smi.read_text().strip()}").exists()
 
@@ -111,6 +118,7 @@ def test_a_stuck_program_does_not_hold_the_caller(hanging_smi, monkeypatch):
         f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import _bootstrap\n"
         "from ansible_collections.baremetal.nvidia.plugins.module_utils import run\n"
         "from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import collector\n"
+        "collector.driver.loaded = lambda tree, touch=True: {'version': '580.95.05', 'flavour': 'open'}\n"
         f"run.PATH = {children.PATH!r}; run.kill_group = lambda child: False\n"
         "print(collector.collect(smi_timeout=1)['driver']['smi']['status'])\n"
     )
@@ -123,7 +131,7 @@ def test_a_stuck_program_does_not_hold_the_caller(hanging_smi, monkeypatch):
     assert done.stdout.strip() == "timeout" and time.monotonic() - before < 20
 
 
-def test_failing_smi(tmp_path, monkeypatch):
+def test_failing_smi(tmp_path, monkeypatch, driver_loaded):
     stub = tmp_path / "nvidia-smi"
     stub.write_text("#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n")
     stub.chmod(0o755)

@@ -112,6 +112,25 @@ def ask(host, as_host, result):
     return as_host(smi.read, programs), programs
 
 
+def test_smi_is_not_started_when_the_module_is_not_loaded(host, as_host):
+    """It would load it."""
+    host.put("/usr/bin/nvidia-smi")
+    host.put("/proc/modules", "")
+    programs = Programs(nvidia_smi=children.Result(rc=0, out=REPORT))
+    context = as_host(driver.read, programs)
+    assert programs.calls == [] and context.facts["driver"]["loaded"] is None
+    smi_facts = context.facts["driver"]["smi"]
+    assert (smi_facts["status"], smi_facts["rc"]) == ("failed", None) and "not loaded" in smi_facts["error"]
+    assert context.facts["health"] == {"ecc_uncorrected": None, "row_remap_failure": None} and context.unknown == {}
+
+
+def test_smi_is_started_when_the_module_is_loaded(host, as_host):
+    host.put("/usr/bin/nvidia-smi")
+    host.put("/proc/driver/nvidia/version", OPEN)
+    programs = Programs(nvidia_smi=children.Result(rc=0, out=REPORT))
+    assert as_host(driver.read, programs).facts["driver"]["smi"]["status"] == "ok" and len(programs.calls) == 1
+
+
 def test_smi_missing(host, as_host):
     context = as_host(smi.read)
     assert context.facts["driver"]["smi"] == {
