@@ -42,7 +42,8 @@ def test_the_repository_is_trusted_by_one_key_of_its_own(host: Any) -> None:
 
 
 def test_the_keyring_holds_the_expected_key(host: Any) -> None:
-    expected = host.ansible.get_variables()["gpu_toolkit_repository"]["fingerprint"]
+    repositories = host.ansible.get_variables().get("lab_repositories") or {}
+    expected = repositories.get("toolkit", {}).get("fingerprint", "C95B321B61E88C1809C4F759DDCAE044F796ECB0")
     keyring = re.search(r"^Signed-By: (\S+)$", host.file(SOURCE).content_string, re.MULTILINE)
     assert keyring is not None
     if not host.exists("gpg"):
