@@ -15,6 +15,7 @@ from ..model.wishes import Wishes
 from ..rules.context import Card, Context
 from . import boot, installed
 
+GIVEN_AWAY = ("vfio-pci", "pci-stub")  # drivers that keep a GPU for a virtual machine
 _SHARED_KERNEL = frozenset(("lxc", "lxc-libvirt", "openvz", "systemd-nspawn", "docker", "podman", "container", "wsl"))
 
 
@@ -37,7 +38,7 @@ def survey(name: str, host: Host, wishes: Wishes, matrix: Any, now: datetime.dat
 def _cards(host: Host, matrix: Any) -> Maybe[tuple[Card, ...]]:
     if not isinstance(host.gpus, tuple):
         return host.gpus
-    return tuple(_card(gpu, matrix) for gpu in host.gpus)
+    return tuple(_card(gpu, matrix) for gpu in host.gpus if gpu.driver not in GIVEN_AWAY)
 
 
 def _card(gpu: Gpu, matrix: Any) -> Card:

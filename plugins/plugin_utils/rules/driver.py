@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..model import version as versions
 from ..model.facts import each
+from . import kernels
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
@@ -309,3 +311,32 @@ def _day(row: object) -> str:
     if eol is None:
         return "long ago"
     return f"in {eol:%Y-%m}" if getattr(row, "eol_precision", "day") == "month" else f"on {eol}"
+
+
+@candidate_rule(
+    "DRV015", "warning", "A known trouble of this driver on this system",
+    why="Others ran into it with the same driver, kernel and system; it is told before it happens here.",
+    remedy="see the finding",
+    sources=[_LIFE],
+)
+def known_trouble(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires for a reported trouble of packaging or toolchain, while the module still has to be built."""
+    kernel, system = context.host.kernel(context.boot), context.host.os
+    built = kernel is not None and kernels.has_module_of(kernel, candidate)
+    if candidate.version is None or built or not isinstance(system.id, str) or not isinstance(system.version, str):
+        return
+    source = "distro" if candidate.source == "distro" else "nvidia"
+    rows = context.matrix.breakages(
+        candidate.version, context.boot, system.id, system.version, candidate.flavour, source
+    )
+    for row in rows:
+        if row.kind in ("packaging", "toolchain") and row.drivers and row.decides and not _is_settled(context, row):
+            yield Hit(candidate.label, f"{candidate.version} on {system.name}: {row.symptom}", row.workaround,
+                      sources=row.source)
+
+
+def _is_settled(context: Context, row: Any) -> bool:
+    """Say whether the package that the way out names is installed already."""
+    installed = context.host.packages.installed
+    words = str(row.workaround or "").replace(",", " ").split()
+    return isinstance(installed, dict) and "install" in words and any(word in installed for word in words)

@@ -67,7 +67,9 @@ def unknown_gpu(context: Context) -> Iterator[Hit]:
 def no_gpu(context: Context) -> Iterator[Hit]:
     """Fires when the bus was read and holds no GPU."""
     if (isinstance(context.cards, tuple) and not context.cards) or context.cards is None:
-        yield Hit(context.name, "no NVIDIA GPU is on the PCI bus, so nothing is installed")
+        given = list(each(context.host.gpus))
+        text = f"all {len(given)} GPUs are kept for virtual machines" if given else "no NVIDIA GPU is on the PCI bus"
+        yield Hit(context.name, f"{text}, so nothing is installed")
 
 
 @plan_rule(
@@ -195,7 +197,7 @@ def fewer_gpus(context: Context) -> Iterator[Hit]:
     """Fires when nvidia-smi counts fewer GPUs than there are."""
     shown, cards = context.host.driver.smi_gpus, context.cards
     if isinstance(cards, tuple) and isinstance(shown, (int, float)) and context.host.driver.smi_status == "ok":
-        bound = [card for card in cards if card.gpu.driver not in ("vfio-pci", "pci-stub")]
+        bound = list(cards)
         if shown < len(bound):
             missing = [card for card in bound if card.gpu.driver != "nvidia"]
             yield Hit(labels(missing) or context.name,

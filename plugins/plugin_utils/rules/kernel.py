@@ -265,3 +265,16 @@ def running_is_gone(context: Context) -> Iterator[Hit]:
     own = host.os.virt in (None, "none", "kvm", "qemu") and context.has_gpus
     if known and own and host.kernel(host.running) is None:
         yield Hit(str(host.running), f"{host.running} is running and not installed any more")
+
+
+@plan_rule(
+    "KRN015", "warning", "DKMS could not build the module",
+    why="A build that failed once fails again at the next kernel or driver, in the middle of a package transaction.",
+    remedy="look into the build log (make.log) of that version and kernel",
+    sources=["docs/design.md, section 7"],
+)
+def broken_build(context: Context) -> Iterator[Hit]:
+    """Fires for a build of the driver that DKMS calls broken, on an installed kernel."""
+    for name, version, release, state in each(context.host.driver.dkms):
+        if state == "broken" and context.host.kernel(release) is not None and "nvidia" in name:
+            yield Hit(release, f"DKMS has {name} {version} for {release} as broken")
