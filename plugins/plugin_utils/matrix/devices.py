@@ -125,7 +125,9 @@ class Devices:
         """Why a version is too old for a product, None if it is not."""
         if first and int(branch) < int(branch_of(first)) and not needed:
             return f"R{branch} is older than {first}, the first driver for {product.name}"
-        if not needed and product.first_driver and self._older(version, product.first_driver):
+        if branch in product.unlisted:
+            return f"no release of R{branch} lists {product.name}; {first} is the first driver for it"
+        if not product.known and not needed and product.first_driver and self._older(version, product.first_driver):
             return f"{version} came out before {product.first_driver}, the first driver for {product.name}"
         if needed and branch != version:
             have, want = try_parse(version), try_parse(needed)

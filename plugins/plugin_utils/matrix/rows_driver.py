@@ -122,6 +122,7 @@ class Product(Row):
     first_driver: Floor | None = None
     first_basis: Literal["changelog", "open_readme", "supported_gpus", "docs"] | None = None
     first_by_branch: Mapping[BranchName, Version] | None = None  # first release per branch that lists the card
+    unlisted: tuple[BranchName, ...] = ()  # branches that never listed the card, while a later one does
     last_branch: BranchName | None = None
     open_support: OpenSupport | None = None  # None = as the architecture
     flavour_rule: FlavourRule | None = None  # filled from open_support
