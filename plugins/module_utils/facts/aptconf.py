@@ -184,7 +184,7 @@ def list_prefix(source: Source, suite: str) -> str:
     """How apt's list files of a source and suite begin. Source: apt-pkg/contrib/strutl.cc URItoFileName."""
     scheme, _mark, rest = source.url.partition(":")
     address = re.sub(r"^[^/@]*@", "", rest.lstrip("/")).rstrip("/")
-    if scheme in ("file", "copy", "cdrom"):
+    if scheme in ("file", "copy", "cdrom", "mirror+file"):
         address = f"/{address}"
     path = f"{address}/{suite.strip('/')}/" if suite.endswith("/") else f"{address}/dists/{suite}/"
     path = re.sub(r"/{2,}", "/", path)

@@ -35,6 +35,10 @@ def read(ctx: Context) -> None:
         ctx.set("boot.watchdog", watchdog(tree))
     _layout(ctx)
     directory = grub_directory(tree)
+    with ctx.attempt("boot.loader"):
+        # a grub.cfg may be left over: who booted this system says so itself
+        if directory and (bls.variable(tree, "LoaderInfo") or "").startswith("systemd-boot"):
+            directory = None
     if directory:
         ctx.set("boot.loader", "grub")
         _grub(ctx, directory)

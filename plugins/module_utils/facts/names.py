@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 # ---- installed
 
@@ -49,16 +50,16 @@ KERNEL = re.compile(f"^(?:{_KERNEL})$")
 
 # ---- available: only what a decision can be about
 
-_KERNEL_META = re.compile(
-    r"^linux-(?:image|headers)-(?:(?:rt-|cloud-)?(?:amd64|arm64)|generic|lowlatency|virtual|nvidia|aws|azure|gcp|oracle)"
-    r"(?:-64k)?(?:-hwe-\d\d\.\d\d(?:-edge)?|-lts-\d\d\.\d\d|-\d\d\.\d\d\w*)?$|"
-    r"^linux-(?:generic|lowlatency|nvidia|virtual)(?:-64k)?(?:-hwe-\d\d\.\d\d(?:-edge)?|-\d\d\.\d\d)?$"
-)
+# the part after the flavour: -hwe-24.04, -hwe-24.04-edge, -lts-22.04, -24.04a, -6.14
+_SERIES = r"(?:-hwe-\d\d\.\d\d(?:-edge)?|-lts-\d\d\.\d\d|-\d+\.\d+[a-z]?)?"
+_KERNEL_META = re.compile(rf"^linux-(?:image-|headers-)?(?P<flavour>[a-z][a-z0-9-]*?){_SERIES}$")
+_FLAVOUR = re.compile(r"\d[-+.]?(?:deb\d+-)?(?P<flavour>[a-z][a-z0-9-]*)$")
+_USUAL_FLAVOURS = frozenset({"generic", "amd64", "arm64"})
 _BRANCH = r"-\d{3}(?:-server)?"
 _AVAILABLE = re.compile(
     rf"^(?:nvidia-open(?:-\d{{3}})?|nvidia-driver(?:{_BRANCH}(?:-open)?|-pinning-\d{{3}}|-cuda)?|"
     r"cuda-drivers(?:-\d{3})?|"
-    rf"nvidia-dkms{_BRANCH}(?:-open)?|nvidia-headless(?:-no-dkms)?{_BRANCH}(?:-open)?|"
+    rf"nvidia-dkms{_BRANCH}(?:-open)?|"
     r"nvidia-(?:open-)?kernel-(?:dkms|support)|nvidia-kernel-open-dkms|nvidia-tesla-open-kernel-dkms|"
     r"nvidia-(?:tesla|legacy)-(?:\d{3}(?:xx)?-)?kernel-(?:dkms|support)|"
     rf"nvidia-kernel-(?:source|common){_BRANCH}(?:-open)?|nvidia-(?:compute-)?utils{_BRANCH}|"
@@ -69,7 +70,8 @@ _AVAILABLE = re.compile(
     r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|"
     r"build-essential|gcc-\d+|libelf-dev|make)$"
 )
-_MODULES = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-(?P<flavour>[a-z].*)$")
+_MODULES = re.compile(rf"^linux-modules-nvidia{_BRANCH}(?:-open)?-(?P<rest>.+)$")
+_MODULES_META = re.compile(rf"^(?P<flavour>[a-z][a-z0-9-]*?){_SERIES}$")
 
 
 def matters(name: str) -> bool:
@@ -77,19 +79,33 @@ def matters(name: str) -> bool:
     return bool(INSTALLED.match(name)) and not _NEVER.match(name)
 
 
-def wanted(name: str, releases: set[str]) -> bool:
-    """Whether the versions of a package in the archive are reported.
+def flavours(releases: Iterable[str]) -> frozenset[str]:
+    """``generic`` of 6.8.0-60-generic, ``amd64`` of 6.12.117+deb13-amd64; the usual ones without any kernel."""
+    found = {match.group("flavour") for match in map(_FLAVOUR.search, releases) if match}
+    return frozenset(found) or _USUAL_FLAVOURS
 
-    ``releases`` are the installed kernels: their own headers and precompiled modules count, those of others do not.
+
+def wanted_by(releases: Iterable[str]) -> Callable[[str], bool]:
+    """Whether the versions of a package in the archive are reported, on a host with these kernels.
+
+    Their own headers and precompiled modules count, and the metas of their flavours; those of others do not.
     """
-    if _AVAILABLE.match(name) or _KERNEL_META.match(name):
-        return True
-    if name.startswith(("linux-headers-", "linux-image-")):
-        return name.split("-", 2)[2] in releases
-    match = _MODULES.match(name)
-    if match is None:
-        return False
-    return match.group("flavour") in releases or not match.group("flavour")[0].isdigit()
+    kernels = frozenset(releases)
+    kinds = flavours(kernels)
+
+    def wanted(name: str) -> bool:
+        if _AVAILABLE.match(name):
+            return True
+        modules = _MODULES.match(name)
+        if modules:
+            meta = _MODULES_META.match(modules.group("rest"))
+            return modules.group("rest") in kernels or (meta is not None and meta.group("flavour") in kinds)
+        if name.startswith(("linux-headers-", "linux-image-")) and name.split("-", 2)[2] in kernels:
+            return True
+        meta = _KERNEL_META.match(name)
+        return meta is not None and meta.group("flavour") in kinds
+
+    return wanted
 
 
 _RPM = re.compile(

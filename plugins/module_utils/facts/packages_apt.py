@@ -92,8 +92,10 @@ def _offers(
         one.name for one in known if one.there and names.KERNEL_OR_DRIVER.match(one.name) and names.matters(one.name)
     }
 
+    by_kernels = names.wanted_by(releases)
+
     def wanted(name: str) -> bool:
-        return name in installed or names.wanted(name, releases)
+        return name in installed or by_kernels(name)
 
     with ctx.attempt("packages.available"):
         found = aptlists.offers(ctx, sources, arch, names.PREFIXES, wanted)

@@ -9,6 +9,7 @@ What is left out is named in ``unknown``, so that no rule takes it for absent.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from .context import Facts
 from .names import KERNEL_OR_DRIVER
 
 LIMIT = 32 * 1024
+Step = Callable[[Facts], None]
 _RESERVE = 256
 
 
@@ -86,7 +88,7 @@ def _newest_only(facts: Facts) -> None:
     _note(facts, "packages.available[]", "only the newest version of each package is given: 32 KB are the limit")
 
 
-def _long_texts(limit: int) -> Callable[[Facts], None]:
+def _long_texts(limit: int) -> Step:
     def step(facts: Facts) -> None:
         config = ((facts.get("containers") or {}).get("containerd") or {}).get("config")
         if not isinstance(config, dict):
@@ -103,7 +105,7 @@ def _long_texts(limit: int) -> Callable[[Facts], None]:
     return step
 
 
-def _few(path: str, most: int) -> Callable[[Facts], None]:
+def _few(path: str, most: int) -> Step:
     def step(facts: Facts) -> None:
         section, key = path.split(".")
         rows = (facts.get(section) or {}).get(key)
@@ -112,6 +114,32 @@ def _few(path: str, most: int) -> Callable[[Facts], None]:
             del rows[most:]
 
     return step
+
+
+def _thin_out(drop: Callable[[str], bool], why: str, keys: tuple[str, ...] = ("available", "origins")) -> Step:
+    """A step that leaves out the offers of some packages of branches that are not installed."""
+
+    def step(facts: Facts) -> None:
+        packages = _packages(facts)
+        present = {match.group(1) for match in map(_BRANCH.search, packages.get("installed") or {}) if match}
+        for key in keys:
+            rows = packages.get(key) or {}
+            gone = [name for name in rows if _other_branch(name, present) and drop(name)]
+            if gone:
+                packages[key] = {name: value for name, value in rows.items() if name not in set(gone)}
+                _note(facts, f"packages.{key}[]", f"{why}: 32 KB are the limit")
+
+    return step
+
+
+def _other_branch(name: str, present: set[str]) -> bool:
+    branch = _BRANCH.search(name)
+    return branch is not None and branch.group(1) not in present
+
+
+def _is_old(name: str) -> bool:
+    branch = _BRANCH.search(name)
+    return branch is not None and int(branch.group(1)) < _OLDEST_BRANCH
 
 
 def _offers_of_kernel_and_driver(facts: Facts) -> None:
@@ -133,9 +161,18 @@ def _installed_of_kernel_and_driver(facts: Facts) -> None:
             _note(facts, "packages.installed[]", "only kernel and driver packages are given: 32 KB are the limit")
 
 
-_STEPS: tuple[Callable[[Facts], None], ...] = (
+_BRANCH = re.compile(r"-(\d{3})(?=-|$)")
+_OLDEST_BRANCH = 470
+_DECIDES = re.compile(r"^(?:nvidia-(?:driver|open|dkms|fabricmanager)|cuda-drivers|linux-modules-nvidia)-\d{3}")
+_PREBUILT_META = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-(?!server|open)[a-z]")
+_STEPS: tuple[Step, ...] = (
     _few("packages.pins", 10),
     _newest_only,
+    _thin_out(lambda name: not _DECIDES.match(name), "of branches that are not installed only the main packages"),
+    _thin_out(_is_old, "nothing of old branches that are not installed"),
+    _thin_out(lambda name: bool(_PREBUILT_META.match(name)), "no metas of prebuilt modules that are not installed"),
+    _thin_out(lambda name: name.startswith("nvidia-dkms-"), "no DKMS packages of branches that are not installed"),
+    _thin_out(lambda name: name.startswith("linux-modules-"), "prebuilt modules are left out", ("origins",)),
     _few("boot.entries", 6),
     _few("driver.dkms", 20),
     _long_texts(12000),

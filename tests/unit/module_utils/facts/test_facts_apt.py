@@ -19,6 +19,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import (
     debversion,
     dpkg,
     locks,
+    names,
     packages,
     packages_apt,
 )
@@ -185,6 +186,45 @@ def test_headers_of_installed_kernels_only(debian):
     assert "linux-headers-6.1.0-50-amd64" not in read(debian)[0]["available"]
 
 
+@pytest.mark.parametrize(
+    ("kernels", "offered"),
+    [
+        (
+            ["6.8.0-60-generic"],
+            [
+                "linux-generic",
+                "linux-image-generic-hwe-24.04",
+                "linux-headers-generic-6.14",
+                "linux-modules-nvidia-580-open-generic-hwe-24.04",
+                "linux-modules-nvidia-580-server-6.8.0-60-generic",
+            ],
+        ),
+        (["6.12.117+deb13-amd64"], ["linux-image-amd64", "linux-headers-amd64"]),
+        (["6.1.0-50-cloud-amd64"], ["linux-image-cloud-amd64"]),
+        (["6.17.0-1008-nvidia-64k"], ["linux-nvidia-64k-hwe-24.04", "linux-image-nvidia-64k"]),
+        (
+            [],
+            [
+                "linux-generic",
+                "linux-image-generic-hwe-24.04",
+                "linux-headers-generic-6.14",
+                "linux-modules-nvidia-580-open-generic-hwe-24.04",
+                "linux-image-amd64",
+                "linux-headers-amd64",
+            ],
+        ),
+    ],
+)
+def test_metas_of_the_installed_flavours(kernels, offered):
+    every = {
+        "linux-generic", "linux-image-generic-hwe-24.04", "linux-headers-generic-6.14", "linux-modules-nvidia-580-open-generic-hwe-24.04",
+        "linux-modules-nvidia-580-server-6.8.0-60-generic", "linux-modules-nvidia-580-server-6.8.0-64-generic", "linux-image-amd64",
+        "linux-headers-amd64", "linux-image-cloud-amd64", "linux-nvidia-64k-hwe-24.04", "linux-image-nvidia-64k", "linux-image-rt-amd64",
+        "linux-image-6.8.0-99-generic", "linux-libc-dev", "linux-firmware", "linux-tools-generic", "linux-image-aws",
+    }  # fmt: skip
+    assert set(filter(names.wanted_by(kernels), every)) == set(offered)
+
+
 def test_lists_of_a_source_that_is_gone_or_off(debian):
     debian.put("/var/lib/apt/lists/example.net_x_dists_y_main_binary-amd64_Packages", offer("nvidia-driver", "999"))
     debian.put(
@@ -215,6 +255,10 @@ def test_other_components_and_architectures(debian):
         ("deb [signed-by=/k.gpg] https://u:p@example.net/a/ ./", "example.net_a_._Packages"),
         ("deb file:/srv/lab/cuda /", "_srv_lab_cuda_Packages"),
         ("deb file:///srv/lab/cuda/ /", "_srv_lab_cuda_Packages"),
+        (
+            "deb mirror+file:/etc/apt/mirrors/x.list b main",
+            "_etc_apt_mirrors_x.list_dists_b_main_binary-amd64_Packages",
+        ),
         (
             "deb http://localhost:8080/x~y bookworm main",
             "localhost:8080_x%7ey_dists_bookworm_main_binary-amd64_Packages",

@@ -299,6 +299,17 @@ def test_systemd_boot_variables(host):
     assert context.facts["boot"]["next_entry"] == "abc-5.14.0-427.el9.x86_64.conf"
 
 
+def test_grub_cfg_that_is_left_over(host):
+    put_grub(host)
+    host.many(BLS)
+    host.put("/boot/loader/loader.conf", "")
+    name = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+    host.put(name, bytes(4) + "systemd-boot 257\0".encode("utf-16-le"))
+    assert read(host).facts["boot"]["loader"] == "systemd-boot"
+    host.put(name, bytes(4) + "GRUB 2.12\0".encode("utf-16-le"))
+    assert read(host).facts["boot"]["loader"] == "grub"
+
+
 def test_no_boot_loader(host):
     host.directory("/boot")
     context = read(host)

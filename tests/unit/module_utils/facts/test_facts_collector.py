@@ -263,3 +263,63 @@ def test_nothing_is_written(image):
     before = snapshot()
     collector.collect(str(image.root))
     assert snapshot() == before
+
+
+def ubuntu():
+    """A host with Ubuntu's archive and NVIDIA's repository: sixteen branches, each in some dozen packages."""
+    releases = ["6.8.0-60-generic", "6.8.0-64-generic"]
+    versions = ["580.95.05-0ubuntu0.24.04.1", "580.82.07-0ubuntu0.24.04.1", "580.65.06-0ubuntu0.24.04.1"]
+    offered = []
+    for branch in (390, 418, 450, 470, 510, 515, 525, 530, 535, 545, 550, 555, 560, 565, 570, 575, 580, 590, 595, 610):
+        for server in ("", "-server"):
+            name = f"{branch}{server}"
+            offered += [
+                f"nvidia-utils-{name}",
+                f"nvidia-compute-utils-{name}",
+                f"libnvidia-compute-{name}",
+                f"libnvidia-cfg1-{name}",
+            ]
+            offered += [f"nvidia-firmware-{name}", f"nvidia-kernel-common-{name}", f"nvidia-driver-pinning-{branch}"]
+            for opened in ("", "-open"):
+                offered += [
+                    f"nvidia-driver-{name}{opened}",
+                    f"nvidia-dkms-{name}{opened}",
+                    f"nvidia-kernel-source-{name}{opened}",
+                ]
+                offered += [
+                    f"linux-modules-nvidia-{name}{opened}-{kernel}"
+                    for kernel in (*releases, "generic", "generic-hwe-24.04")
+                ]
+        offered += [
+            f"nvidia-open-{branch}",
+            f"cuda-drivers-{branch}",
+            f"nvidia-fabricmanager-{branch}",
+            f"nvidia-imex-{branch}",
+        ]
+    installed = {f"linux-image-{release}": "6.8.0-60.63" for release in releases}
+    installed.update(
+        dict.fromkeys(
+            ("nvidia-driver-580-server", "libnvidia-compute-580-server", "nvidia-utils-580-server"), versions[0]
+        )
+    )
+    return {
+        "kernel": {"installed": [{"release": release, "image": True} for release in releases]},
+        "packages": {
+            "installed": installed,
+            "available": dict.fromkeys(sorted(set(offered)), versions),
+            "origins": {name: dict.fromkeys(versions, "ubuntu") for name in sorted(set(offered))},
+        },
+        "unknown": {},
+    }
+
+
+def test_an_archive_with_every_branch():
+    facts = trim.trim(ubuntu())
+    available = facts["packages"]["available"]
+    assert trim.size(facts) <= 32 * 1024
+    for name in ("nvidia-driver-580-server", "nvidia-driver-570-server-open", "nvidia-driver-470-server", "nvidia-open-595",
+                 "linux-modules-nvidia-580-server-6.8.0-64-generic", "nvidia-utils-580-server", "cuda-drivers-535"):  # fmt: skip
+        assert name in available, name
+        if not name.startswith("linux-modules-"):  # those come from one place only
+            assert facts["packages"]["origins"][name] == {available[name][0]: "ubuntu"}
+    assert "packages.available[]" in facts["unknown"]
