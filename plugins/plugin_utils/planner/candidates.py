@@ -12,6 +12,7 @@ from typing import Any
 from ..model import version as versions
 from ..model.facts import each
 from ..rules.context import Candidate, Context
+from ..rules.gpu import flavour_rule
 from . import fabric, family
 
 _MOST_VERSIONS = 4
@@ -280,7 +281,10 @@ def _with_fabric(context: Context, candidate: Candidate) -> Candidate:
 
 def bare(context: Context, branch: str, version: str | None, source: str) -> Candidate:
     """Return the candidate for a branch that no source of this system has; the rules say so."""
-    flavour = flavours(context, branch)[0]
+    order = flavours(context, branch)
+    wrong = {"open_only": "proprietary", "proprietary_only": "open"}
+    excluded = {wrong.get(flavour_rule(card) or "") for card in each(context.cards)}
+    flavour = next((one for one in order if one not in excluded), order[0])
     method = context.wishes.driver_method if context.wishes.driver_method != "auto" else "dkms"
     return Candidate(branch, version, flavour, source, method, None, None, {}, True)
 

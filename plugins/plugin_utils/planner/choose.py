@@ -10,7 +10,9 @@ end, below its security floor or untried on the kernel is taken only where nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
+from typing import Any
 
 from ..model import version as versions
 from ..model.facts import each
@@ -48,16 +50,29 @@ def _asked(context: Context) -> None:
     if found is None:
         found = [candidates.bare(context, branch, wishes.driver_version, candidates.sources(context)[0])]
     refused = _first_without_error(context, found)
-    if refused is None:
+    if context.candidate is not None:
         _say(context, f"gpu_driver_{'version' if wishes.driver_version else 'branch'} asks for it")
         return
     context.asked = refused
     refusals, context.refusals = context.refusals, []
-    _best(context, _auto(context))
+    _alternative(context)
     context.refusals = refusals
     context.driver.because.clear()
     if context.candidate is not None:
         _say(context, f"R{branch} is refused: {refusals[0].summary}" if refusals else f"R{branch} is refused")
+
+
+def _alternative(context: Context) -> None:
+    """Choose what could be there instead of what was asked for; give up more wishes only where nothing else is left."""
+    wishes = context.wishes
+    steps: tuple[dict[str, Any], ...] = (
+        {}, {"driver_flavour": "auto", "driver_method": "auto"}, {"driver_source": "auto"})
+    for loosened in steps:
+        context.wishes = replace(context.wishes, **loosened)
+        _best(context, _auto(context))
+        if context.candidate is not None:
+            break
+    context.wishes = wishes
 
 
 def _lazy(found: Iterator[Candidate]) -> Iterable[Candidate] | None:
@@ -67,16 +82,17 @@ def _lazy(found: Iterator[Candidate]) -> Iterable[Candidate] | None:
 
 
 def _first_without_error(context: Context, found: Iterable[Candidate]) -> Candidate | None:
-    """Take the first candidate without an error; else return the first one, with its errors in ``refusals``."""
-    first = None
+    """Take the first candidate without an error; else return the one with the fewest, and say them in ``refusals``."""
+    least: tuple[int, Candidate] | None = None
     for candidate in islice(found, _MOST_JUDGED):
-        first = first or candidate
         errors = [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]
         if not errors:
             context.candidate = candidate
             return None
+        if least is None or len(errors) < least[0]:
+            least = (len(errors), candidate)
         context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
-    return first
+    return least[1] if least is not None else None
 
 
 def _sticky(context: Context) -> None:
@@ -94,7 +110,8 @@ def _sticky(context: Context) -> None:
     context.left = Refusal(here, errors[0].rule, errors[0].summary)
     same = [one for source in candidates.sources(context)
             for one in candidates.of_branch(context, installed.branch, source) if not one.installed]
-    if same and _first_without_error(context, same) is None:
+    same.sort(key=lambda one: one.version != installed.version)
+    if _first_without_error(context, same) is None and context.candidate is not None:
         _say(context, f"{here.label} cannot stay: {errors[0].summary}")
         return
     context.refusals = [Refusal(here, finding.rule, finding.summary) for finding in errors]
@@ -116,14 +133,15 @@ def _auto(context: Context) -> Iterator[Iterable[Candidate]]:
 
 
 def _best(context: Context, rounds: Iterator[Iterable[Candidate]]) -> None:
-    first_refused: Candidate | None = None
+    least: tuple[int, Candidate] | None = None
     for found in rounds:
         reluctant: Candidate | None = None
         for candidate in islice(found, _MOST_JUDGED):
             findings = list(registry.judge(context, candidate))
             errors = [finding for finding in findings if finding.severity == "error"]
             if errors:
-                first_refused = first_refused or candidate
+                if least is None or len(errors) < least[0]:
+                    least = (len(errors), candidate)
                 context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
             elif any(finding.rule in _RELUCTANT and finding.severity == "warning" for finding in findings):
                 reluctant = reluctant or candidate
@@ -134,8 +152,8 @@ def _best(context: Context, rounds: Iterator[Iterable[Candidate]]) -> None:
         if context.candidate is not None:
             _because(context, context.candidate)
             return
-    if context.asked is None and first_refused is not None:
-        context.asked = _only_branch(context) or first_refused
+    if context.asked is None and least is not None:
+        context.asked = _only_branch(context) or least[1]
 
 
 def _only_branch(context: Context) -> Candidate | None:
@@ -144,7 +162,7 @@ def _only_branch(context: Context) -> Candidate | None:
     if not lasts or context.packaging is None:
         return None
     last = min(lasts, key=int)
-    if context.packaging.find(branch=last):
+    if any(context.packaging.find(branch=last, source=source) for source in candidates.sources(context)):
         return None
     return candidates.bare(context, last, None, candidates.sources(context)[0])
 

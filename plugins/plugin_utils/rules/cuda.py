@@ -175,3 +175,22 @@ def no_code_for_gpu(context: Context) -> Iterator[Hit]:
         if answer is not None and not answer.served:
             title = f"{cudas.TITLES.get(name, name)} {version}"
             yield Hit(title, f"no wheels of {title} are built for {cudas.capability_names(context)}")
+
+
+@plan_rule(
+    "CUD009", "warning", "A CUDA version that the matrix does not know",
+    why="Without a row nobody can say which driver it needs.",
+    remedy="check the number, or add a row with gpu_matrix_overlay",
+    sources=["docs/design.md, section 6"],
+)
+def unknown_cuda(context: Context) -> Iterator[Hit]:
+    """Fires when no floor is known for the CUDA that is asked for."""
+    cuda, judged = cudas.wanted(context), context.asked or context.candidate
+    if not cuda or judged is None or cudas.floor(context, cuda) is not None:
+        return
+    native = cudas.native_max(context, judged)
+    if native is None or cuda[:2] > cudas.parsed(native)[:2]:
+        yield Hit(f"CUDA {context.wishes.cuda}", f"the matrix does not know which driver CUDA {context.wishes.cuda} "
+                                                 "needs; "
+                                                 f"{judged.version or 'R' + judged.branch} runs CUDA "
+                                                 f"{native or 'unknown'}")
