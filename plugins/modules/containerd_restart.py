@@ -42,6 +42,7 @@ options:
   restore:
     description:
       - Files to put back if it does not work, as RV(baremetal.nvidia.containerd_config#module:backups) has them.
+      - Without any, those of a run that was cut off between its files and its restart.
     type: list
     elements: dict
     default: []

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..errors import HostError
@@ -32,6 +33,7 @@ _QUOTED = re.compile(rb"\"([^\"]*)\"|'([^']*)'")
 _BESIDE = ("conf.d/*.toml", "config.d/*.toml")
 _MOST_FILES = 100
 _MOST_BYTES = 1024 * 1024
+ROLE = "gpu_containerd"
 PLACEHOLDER = b"@FOLDER@"  # stands for the folder in which a trial lies
 DUMP_TIMEOUT = 30
 
@@ -138,18 +140,19 @@ def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, r
     for path, _new, expected in files:
         if checksum(keepers.read(path)) != expected:
             raise ConfigError(f"{path} was changed by somebody else since it was read; nothing was written, run again")
-    store.begin(run_id or "containerd_config", "gpu_containerd", "containerd's configuration")
+    store.begin(run_id or "containerd_config", ROLE, "containerd's configuration")
     store.step("config")
     done: list[Placed] = []
     try:
         for path, content, _expected in files:
             saved = keepers.backup(path, keep, backups)
             done.append(Placed(path, saved))
+            # noted before it is written, so that what a cut-off run wrote can be taken back
+            store.update(partial(_remember, done[-1], stamp(store.clock()), keep))
             keepers.replace(path, content)
         result = run([program, "--config", main, "config", "dump"], timeout=DUMP_TIMEOUT)
         if not result.ok:
             raise ConfigError(f"{result.why('containerd config dump')}; the former files are back")
-        store.update(lambda data: _remember(data["backups"], done, stamp(store.clock()), keep))
         store.step("restart")
     except BaseException:
         put_back(done)
@@ -158,13 +161,25 @@ def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, r
     return done
 
 
-def _remember(backups: list[dict[str, Any]], done: Iterable[Placed], when: str, keep: int) -> None:
-    """Add what was placed to the state's list, which knows the newest ``keep`` of each file."""
-    backups.extend({"path": item.path, "backup": item.backup, "at": when} for item in done)
-    for path in {entry["path"] for entry in backups}:
-        mine = [entry for entry in backups if entry["path"] == path]
-        for entry in mine[: -max(keep, 1)]:
-            backups.remove(entry)
+def _remember(item: Placed, when: str, keep: int, data: dict[str, Any]) -> None:
+    """Add a file to the state's list of backups, which knows the newest ``keep`` of each file."""
+    backups: list[dict[str, Any]] = data["backups"]
+    backups.append({"path": item.path, "backup": item.backup, "at": when})
+    mine = [entry for entry in backups if entry["path"] == item.path]
+    for entry in mine[: -max(keep, 1)]:
+        backups.remove(entry)
+
+
+def left_open(store: Store) -> list[Placed]:
+    """The files of a run that was cut off before its restart, as they can be taken back."""
+    data = store.read()
+    if not data["open"] or data["open"]["role"] != ROLE:
+        return []
+    first: dict[str, Placed] = {}
+    for entry in data["backups"]:
+        if entry["at"] >= data["open"]["at"]:
+            first.setdefault(entry["path"], Placed(entry["path"], entry["backup"]))
+    return list(first.values())
 
 
 def put_back(placed: Iterable[Placed]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import HostError
 from ..run import Result
 from ..state import Store
-from .config_files import Placed, put_back
+from .config_files import Placed, left_open, put_back
 
 Runner = Callable[..., Result]
 
@@ -172,10 +172,11 @@ class Restart:
             client.close()
 
     def _back(self, wish: Wish, problem: str) -> str:
-        if not wish.restore:
+        restore = wish.restore or tuple(left_open(self.store))
+        if not restore:
             return f"{wish.service} does not work: {problem}. No former files were named, so nothing was put back"
-        put_back(wish.restore)
-        names = ", ".join(item.path for item in wish.restore)
+        put_back(restore)
+        names = ", ".join(item.path for item in restore)
         again = self._restart(wish)
         if again is None:
             again, _handlers = self._answers(Wish(**{**wish.__dict__, "handlers": ()}))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import config_files
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import restart as module
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers.config_files import Placed
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers.restart import Restart, RestartError, Wish
@@ -181,6 +182,16 @@ def test_handlers_from_cri_itself_where_crictl_is_there(host: Host, address: str
 def test_no_socket_means_not_working(host: Host, main: pathlib.Path) -> None:
     with pytest.raises(RestartError, match="nothing answers on /nowhere"):
         restart(host)(Wish(address="/nowhere", timeout=1), check=False)
+
+
+def test_files_of_a_run_that_was_cut_off_are_taken_back(host: Host, main: pathlib.Path, address: str) -> None:
+    root = main.parent
+    store = Store(str(root))
+    config_files.place([(str(main), b"bad\n", config_files.checksum(b"good\n"))], str(main), "containerd", host, store,
+                       run_id="r1", keep=3, backups=str(root / "backups"))
+    with pytest.raises(RestartError, match="put back and it runs again"):
+        restart(host)(Wish(address=address), check=False)
+    assert main.read_text() == "good\n" and store.read()["open"] is None
 
 
 def test_not_even_with_the_former_files(host: Host, main: pathlib.Path, address: str) -> None:
