@@ -152,7 +152,7 @@ def build(
 
 
 def install(name: str, version: str, release: str, timeout: float, run: Runner) -> None:
-    """Have the host's own DKMS build (from the offer) and install for ``release``. Raises ProofError in DKMS's words."""
+    """Have the host's own DKMS build (from the offer) and install. Raises ProofError in DKMS's words."""
     result = run(["dkms", "install", "-m", name, "-v", version, "-k", release], timeout=timeout)
     if result.rc != 0:
         said = [line.strip() for line in (result.err + "\n" + result.out).splitlines() if line.startswith("Error!")]
