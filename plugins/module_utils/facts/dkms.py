@@ -20,6 +20,9 @@ from .tree import Tree
 TREE = "/var/lib/dkms"
 _NOT_A_KERNEL = ("build", "source")
 _LOG_KERNEL = re.compile(r"for kernel:? (\S+)")
+_LOG_ERROR = re.compile(r"^make(?:\[\d+\])?: \*\*\* |exit code: [1-9]", re.M)
+_LOG_LIMIT = 16 * 1024 * 1024
+_STILL_RUNNING = 300  # seconds since the log was written to
 _MOST = 60
 
 
@@ -59,7 +62,7 @@ def _version(ctx: Context, name: str, version: str) -> list[dict[str, Any]]:
                 continue
             state = _state(tree, name, version, kernel, arch, modules)
             rows.append({"name": name, "version": version, "kernel": kernel, "state": state})
-    failed = _failed(tree, home)
+    failed = _failed(ctx, home)
     if failed and failed not in [row["kernel"] for row in rows]:
         rows.append({"name": name, "version": version, "kernel": failed, "state": "broken"})
     if source_gone:
@@ -88,14 +91,21 @@ def _present(tree: Tree, kernel: str) -> set[str | None]:
     return found
 
 
-def _failed(tree: Tree, home: str) -> str | None:
-    """The kernel of a build that failed and left its log, None when there is none."""
+def _failed(ctx: Context, home: str) -> str | None:
+    """The kernel of a build that failed and left its log, None when there is none.
+
+    A log without an error that was written to a moment ago is that of a build which still runs.
+    """
+    path = f"{home}/build/make.log"
     try:
-        head = tree.text(f"{home}/build/make.log", 4096)
+        log = ctx.tree.text(path, _LOG_LIMIT)
+        age = ctx.now - ctx.tree.stat(path).st_mtime
     except OSError:
         return None
-    match = _LOG_KERNEL.search(head or "")
-    return match.group(1) if match else None
+    match = _LOG_KERNEL.search((log or "")[:4096])
+    if match is None or (age < _STILL_RUNNING and not _LOG_ERROR.search(log or "")):
+        return None
+    return match.group(1)
 
 
 def built(tree: Tree, module: str, kernel: str) -> bool:

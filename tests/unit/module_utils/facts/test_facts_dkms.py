@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import dkms
 
@@ -72,23 +74,30 @@ def test_source_gone(host):
     assert rows(host) == [row("broken", None)]
 
 
-def test_failed_build_names_its_kernel(host):
+LOG = f"{HOME}/535.261.03/build/make.log"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "DKMS make.log for nvidia-current-535.261.03 for kernel 7.2.12-amd64 (x86_64)\n",
+        "DKMS (dkms-3.2.2) make.log for nvidia-current/535.261.03 for kernel 7.2.12-amd64 (x86_64)\n",
+    ],
+)
+@pytest.mark.parametrize("tail", ["make[1]: *** [/usr/src/x/Makefile:2] Error 2\n", "# exit code: 2\n"])
+def test_failed_build_names_its_kernel(host, head, tail):
     add(host)
     build(host)
     install(host)
-    host.put(
-        f"{HOME}/535.261.03/build/make.log",
-        "DKMS make.log for nvidia-current-535.261.03 for kernel 7.2.12-amd64 (x86_64)\n",
-    )
+    host.put(LOG, head + tail)
     assert rows(host) == [row("installed"), row("broken", "7.2.12-amd64")]
 
 
-def test_failed_build_of_dkms_3_2(host):
+def test_build_that_still_runs(host):
     add(host)
-    host.put(
-        f"{HOME}/535.261.03/build/make.log",
-        "DKMS (dkms-3.2.2) make.log for nvidia-current/535.261.03 for kernel 7.2.12-amd64 (x86_64)\n",
-    )
+    path = host.put(LOG, "DKMS make.log for nvidia-current-535.261.03 for kernel 7.2.12-amd64 (x86_64)\n CC [M] nv.o\n")
+    assert rows(host) == [row("added", None)]
+    os.utime(path, (1000, 1000))
     assert rows(host) == [row("broken", "7.2.12-amd64")]
 
 
