@@ -364,6 +364,12 @@ class Matrix:
         found: tuple[Any, ...] = self.tables["facts"]
         return tuple(row for row in found if row.component == component)
 
+    def unchecked_for(self, today: datetime.date, days: int) -> dict[str, int]:
+        """How many rows per section nobody has checked for more than ``days``; others are left out."""
+        since = today - datetime.timedelta(days=days)
+        counted = {title: sum(row.checked < since for row in found) for title, found in self.tables.items()}
+        return {title: number for title, number in counted.items() if number}
+
     def oldest_check(self) -> datetime.date:
         """The day of the row that nobody has checked for longest."""
         return min(row.checked for found in self.tables.values() for row in found)

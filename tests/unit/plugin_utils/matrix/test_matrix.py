@@ -275,6 +275,8 @@ def test_age(matrix):
     row = matrix.branch("580")
     assert row.age(row.checked + datetime.timedelta(days=90)) == 90
     assert matrix.oldest_check() <= row.checked
+    assert matrix.unchecked_for(row.checked, 0) == {}
+    assert matrix.unchecked_for(row.checked + datetime.timedelta(days=91), 90)["branches"] == len(matrix.branches())
 
 
 def test_loading_is_cheap_and_questions_are_free(matrix):
