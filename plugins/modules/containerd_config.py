@@ -38,8 +38,6 @@ attributes:
     support: none
   bypass_host_loop:
     support: none
-  become:
-    support: full
 options:
   path:
     description: containerd's main file.

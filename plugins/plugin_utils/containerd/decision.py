@@ -214,7 +214,8 @@ class _Work:
         mended = load(rest, self.main, gen, {self.drop_in: {"version": self._file_version(loaded, gen)}})
         alone = load({path: rest[path] for path in rest if path == self.main}, self.main, gen)
         problem = loaded.fatal[0]
-        if any(path[0] not in ("version", "imports") for path, _, _ in differences(alone.effective, mended.effective)):
+        moved = [path for path, _old, _new in differences(alone.effective, mended.effective)]
+        if any(path[0] not in ("version", "imports") for path in moved):
             raise Refusal(problem.kind, problem.text, _REMEDIES.get(problem.kind, "").format(
                 main=self.main, version=gen.new_version, path=problem.path))
         return mended
