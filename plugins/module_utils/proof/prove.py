@@ -366,13 +366,14 @@ class Prover:
             outcome = Outcome(release, how=INSTALLED)
             report.kernels.append(outcome)
             try:
-                if self._state(release) != "installed" and publish.published(place):
+                state = self._state(release)
+                if state != "installed" and publish.published(place):
                     report.changed = True
                     if check:
                         continue
                     self.beat()
                     dkms.install(self.wish.dkms_name, self.wish.version, release, self.wish.timeout, self.run)
-                state = self._state(release)
+                    state = self._state(release)
                 wrong = (
                     self.installed_problems(release) if state == "installed" else [f"DKMS says {state}, not installed"]
                 )
