@@ -13,7 +13,7 @@ from ..model import host as hosts
 from ..model import policy as policies
 from ..model import wishes
 from ..rules.context import Context
-from . import changes, choose, containerd, cuda, driver, kernel, operator, toolkit, verdict
+from . import changes, choose, containerd, cuda, driver, kernel, operator, overlays, toolkit, verdict
 from .fleet import plan_fleet
 from .survey import survey
 
@@ -47,6 +47,7 @@ def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any
         "changes": [change.as_dict() for change in context.changes],
         "pending": [change.as_dict() for change in context.pending],
         "findings": [finding.as_dict() for finding in findings],
+        "overlays": overlays.used(context) if context.wishes.matrix_overlay else [],
     }
 
 

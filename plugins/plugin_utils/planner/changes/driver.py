@@ -22,7 +22,7 @@ def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
     if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
         return
-    steps = [*_repair(context), *_prerequisites(context), *_prove(context)]
+    steps = [*_prerequisites(context), *_prove(context), *_repair(context)]
     steps += [*_remove(context), *_packages(context), *_fabric(context)]
     yield from _sources(context, bool(steps))
     yield from steps
