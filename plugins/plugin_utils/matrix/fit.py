@@ -33,6 +33,8 @@ from .rows import (
 from .systems import matches
 
 Answer = Literal["builds", "fails", "unknown"]
+State = Literal["has", "lacks", "unknown"]
+_WORDS: dict[str, State] = {"never": "lacks", "unneeded": "has", "unknown": "unknown"}
 _REMEMBERED = 20_000
 
 
@@ -88,6 +90,7 @@ class Kernels:
     ) -> None:
         self.branches, self.versions = branches, versions
         self._answers: dict[tuple[str | None, ...], KernelFit] = {}
+        self._states: dict[tuple[str, str], State | tuple[int, ...]] = {}
         self.fixes, self.breakages, self.patched, self.lines, self.prebuilt = fixes, breakages, patched, lines, prebuilt
         self.builds: dict[tuple[str, str], list[KernelBuild]] = {}
         for build in builds:
@@ -111,6 +114,9 @@ class Kernels:
                         KernelRelease.parse(row.highest).series,
                     )
                 )
+        for fix in fixes:
+            for name in branches:
+                self._states[fix.id, name] = self._state(fix, name)
         self.ceilings.sort(key=lambda entry: entry[3], reverse=True)
 
     def line(self, os_id: str, os_version: str, release: str | KernelRelease) -> DistroKernel | None:
@@ -339,18 +345,24 @@ class Kernels:
                 )
         return None
 
-    def fix_state(self, fix: KernelFix, version: str) -> Literal["has", "lacks", "unknown"]:
+    def fix_state(self, fix: KernelFix, version: str) -> State:
         """Whether a driver version carries what a kernel change needs."""
         branch = branch_of(version)
-        listed = fix.fixed.get(branch)
+        known = self._states.get((fix.id, branch))
+        if known is None:
+            known = self._states[fix.id, branch] = self._state(fix, branch)
+        if isinstance(known, str):
+            return known
         have = try_parse(version)
+        return "has" if have is not None and have >= known else "lacks"
+
+    def _state(self, fix: KernelFix, branch: str) -> State | tuple[int, ...]:
+        """What is known of a branch as a whole, or the release that brought the fix."""
+        listed = fix.fixed.get(branch)
         if listed is not None:
-            if listed in ("never", "unneeded", "unknown"):
-                return {"never": "lacks", "unneeded": "has", "unknown": "unknown"}[listed]  # type: ignore[return-value]
-            want = try_parse(listed)
-            return "has" if have is not None and want is not None and have >= want else "lacks"
-        fixed = {name: text for name, text in fix.fixed.items() if text not in ("never", "unknown", "unneeded")}
-        if fixed and int(branch) > max(map(int, fixed)):
+            return _WORDS.get(listed) or try_parse(listed) or "unknown"
+        fixed = {name: text for name, text in fix.fixed.items() if text not in _WORDS}
+        if fixed and branch.isdigit() and int(branch) > max(map(int, fixed)):
             return "has"  # branches made after the newest fixed one start from it
         dates = [row.date for text in fixed.values() if (row := self.versions.get(text)) and row.date]
         mine = self.branches.get(branch)
