@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import run as children
+from . import masking
 from .tree import Tree
 
 Facts = dict[str, Any]
@@ -69,8 +70,8 @@ class Context:
         node[last] = value
 
     def cannot(self, path: str, why: BaseException | str) -> None:
-        """Note that a path could not be read."""
-        self.unknown[path] = why if isinstance(why, str) else reason(why)
+        """Note that a path could not be read. What a program printed may hold credentials: they are masked."""
+        self.unknown[path] = masking.text(why if isinstance(why, str) else reason(why))
 
     @contextlib.contextmanager
     def attempt(self, path: str) -> Iterator[None]:

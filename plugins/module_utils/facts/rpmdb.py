@@ -191,7 +191,7 @@ def repositories(tree: Tree, directory: str, variables: dict[str, str]) -> list[
                 "url": masked_url(substitute(address, variables)),
                 "suites": [],
                 "components": [],
-                "signed_by": substitute(first(section, "gpgkey") or "", variables) or None,
+                "signed_by": masked_url(substitute(first(section, "gpgkey") or "", variables)) or None,
                 "file": path,
                 "enabled": yes(section.get("enabled", "1")),
             }

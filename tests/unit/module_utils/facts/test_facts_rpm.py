@@ -130,6 +130,20 @@ def test_dnf_does_not_answer(rocky, as_host, answer):
     assert facts["installed"]
 
 
+def test_no_credentials_in_a_reason(rocky, as_host):
+    err = "Error: Failed to download metadata for repo 'cuda': https://robot:hunter2@example.net/x?token=hunter2"
+    _facts, context = read(as_host, programs(dnf=children.Result(rc=1, err=err, pid=1)))
+    assert "hunter2" not in str(context.unknown) and "example.net" in context.unknown["packages.available"]
+
+
+def test_no_credentials_in_a_key(rocky, as_host):
+    rocky.put(
+        "/etc/yum.repos.d/x.repo", "[x]\nbaseurl=https://example.net\ngpgkey=https://robot:hunter2@example.net/key\n"
+    )
+    facts, _context = read(as_host)
+    assert "hunter2" not in str(facts["repositories"])
+
+
 def test_rpm_does_not_answer(rocky, as_host):
     facts, context = read(
         as_host, programs(rpm=children.Result(rc=1, err="error: cannot open Packages database", pid=1))
