@@ -13,18 +13,19 @@ from collections.abc import Iterable
 
 # Names that move a host to another kernel, or hold one that must match it.
 _PARTS = (
-    ("image", re.compile(r"linux-image-(?!.*-dbg(sym)?$)")),
+    # linux-base-ABI, linux-base-amd64, linux-binary-ABI: Debian 14 splits its image (linux 7.2)
+    ("image", re.compile(r"linux-(image|binary|base)-(?!.*-dbg(sym)?$)")),
     ("headers", re.compile(r"linux-headers-(?!.*-common(-rt)?$)")),
     ("modules", re.compile(r"linux-(modules|modules-extra|modules-nvidia|objects-nvidia|signatures-nvidia)-")),
     # Ubuntu's metas of image and headers together: linux-generic, linux-generic-hwe-22.04, linux-nvidia-64k-hwe-24.04
     ("meta", re.compile(r"linux-(generic|lowlatency|virtual|aws|azure|gcp|gke|oracle|ibm|kvm|nvidia|realtime|oem|raspi)"
                         r"(-[a-z0-9.]+)*$")),
 )
-_NOT_KERNELS = re.compile(r"linux-(libc-dev|kbuild-|compiler-|doc|source|tools|cloud-tools|perf|base|config-|support-)"
+_NOT_KERNELS = re.compile(r"linux-(libc-dev|kbuild-|compiler-|doc|source|tools|cloud-tools|perf|base$|config-|support-)"
                           r"|linux-(aws|azure|gcp|oracle|nvidia)(-[a-z0-9.]+)*-(tools|cloud-tools)-")
 
 # What unattended-upgrades is told, so that it stays right for names that do not exist yet.
-PREFIXES = ("linux-image-", "linux-headers-", "linux-modules-")
+PREFIXES = ("linux-image-", "linux-headers-", "linux-modules-", "linux-binary-", "linux-base-")
 
 
 def kernel_part(name: str) -> str | None:

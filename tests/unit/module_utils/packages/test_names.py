@@ -32,6 +32,12 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import a
     ("linux-compiler-gcc-12-x86", None),
     ("linux-tools-common", None),
     ("linux-base", None),
+    ("linux-base-amd64", "image"),
+    ("linux-base-7.2.12+deb14-amd64", "image"),
+    ("linux-binary-7.2.12+deb14-amd64", "image"),
+    ("linux-modules-7.2.12+deb14-amd64", "modules"),
+    ("linux-headers-7.2.12+deb14-common", None),
+    ("linux-kbuild-7.2.12+deb14", None),
     ("bash", None),
 ])
 def test_kernel_part(name: str, part: str | None) -> None:
@@ -56,6 +62,7 @@ def test_order_and_repetition_make_no_difference() -> None:
     ("libstdc++6", "libstdc++6", "libstdc++6-dev"),
     ("nvidia-*", "nvidia-smi", "libnvidia-ml1"),
     ("linux-generic-hwe-22.04", "linux-generic-hwe-22.04", "linux-generic-hwe-22x04"),
+    ("linux-base-amd64", "linux-base-7.2.12+deb14-amd64", "linux-base"),
 ])
 def test_exclusions_match_as_unattended_upgrades_does(name: str, matches: str, spares: str) -> None:
     """It calls re.match with each entry."""
