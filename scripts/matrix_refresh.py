@@ -272,7 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--gpus needs --driver: the file does not say which driver it belongs to")
     proposal = Proposal(options.today)
     todo = [
-        (options.releases, lambda text, source: proposal.releases(text, source)),
+        (options.releases, proposal.releases),
         (options.gpus, lambda text, source: proposal.gpus(text, source, options.driver)),
         *((one, proposal.csaf) for one in sorted(options.csaf)),
     ]
