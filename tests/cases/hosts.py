@@ -51,6 +51,7 @@ def kernel_packages(system: str, release: str) -> dict[str, str]:
 def fresh(system: str = "debian 12", gpus: tuple[str, ...] = ("t4",), switches: int = 0) -> dict[str, Any]:
     """Return the facts of a machine that was just installed: kernel, headers, compiler, nothing of NVIDIA's."""
     ident, version, codename, family, manager, release, compiler = SYSTEMS[system]
+    tool = compiler if manager == "apt" else "gcc"
     return {
         "host": "gpu-1",
         "os": {"id": ident, "version": version, "codename": codename, "family": family, "arch": "x86_64",
@@ -76,7 +77,7 @@ def fresh(system: str = "debian 12", gpus: tuple[str, ...] = ("t4",), switches: 
         },
         "health": {"xids": [], "ecc_uncorrected": 0, "row_remap_failure": False},
         "packages": {
-            "manager": manager, "installed": {**kernel_packages(system, release), compiler: "1.0-1"}, "available": {},
+            "manager": manager, "installed": {**kernel_packages(system, release), tool: "1.0-1"}, "available": {},
             "origins": {}, "held": [], "pins": [], "broken": [], "locked_by": None, "cache_age": 3600, "manual": [],
             "repositories": _repositories(system),
             "auto_upgrades": {"enabled": False, "excluded": []},

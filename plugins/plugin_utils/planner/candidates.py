@@ -11,6 +11,7 @@ from typing import Any
 
 from ..model import version as versions
 from ..model.facts import each
+from ..model.host import Module
 from ..rules.context import Candidate, Context
 from ..rules.gpu import flavour_rule
 from . import fabric, family
@@ -83,22 +84,35 @@ def _series(context: Context, branch: str, source: str, flavour: str) -> list[An
 
 
 def _precompiled_is_there(context: Context, series: Any, flavour: str) -> bool:
-    """Say whether the prebuilt module of the kernel to start is on offer (or installed)."""
+    """Say whether the prebuilt module of the kernel to start is on offer (or installed), in whatever version."""
     packages = series.flavour(flavour)
     if packages is None or context.boot is None:
         return False
-    name = precompiled_name(context, series, packages)
-    if name is None:
+    if not needs_own_module(packages):
         return True
     host = context.host.packages
+    if "{version}" not in packages.precompiled:
+        return _known(context, family.fill(packages.precompiled, series.branch, None, context.boot))
+    head, _mark, tail = packages.precompiled.partition("{version}")
+    end = family.fill(tail, series.branch, None, context.boot)
+    names = [*(host.available if isinstance(host.available, dict) else ()),
+             *(host.installed if isinstance(host.installed, dict) else ())]
+    return any(name.startswith(f"{head}{series.branch}.") and name.endswith(end) for name in names)
+
+
+def needs_own_module(packages: Any) -> bool:
+    """Say whether prebuilt modules come in one package for each kernel."""
+    return any(mark in (packages.precompiled or "") for mark in ("{release}", "{kernel}"))
+
+
+def module_package(packages: Any, branch: str, version: str | None, release: str) -> str:
+    """Return the package with the prebuilt module of a driver for a kernel."""
+    return family.fill(packages.precompiled, branch, version, release)
+
+
+def _known(context: Context, name: str) -> bool:
+    host = context.host.packages
     return bool(host.offers(name)) or isinstance(host.version(name), str)
-
-
-def precompiled_name(context: Context, series: Any, packages: Any, version: str | None = None) -> str | None:
-    """Return the package with the prebuilt module for the kernel to start."""
-    if packages.precompiled is None or context.boot is None:
-        return None
-    return family.fill(packages.precompiled, series.branch, version or series.version, context.boot)
 
 
 def _installed(context: Context, series: Any, flavour: str, packages: Any, version: str | None) -> Iterator[Candidate]:
@@ -114,6 +128,13 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
         found = host.version(filled)
         if isinstance(found, str):
             there[filled] = found
+    if series.method == "precompiled" and needs_own_module(packages) and context.boot is not None:
+        name = module_package(packages, series.branch, installed.version, context.boot)
+        found, offer = host.version(name), next(each(host.offers(name)), None)
+        if isinstance(found, str):
+            there[name] = found
+        elif offer is not None and not _runs_already(context, installed.version):
+            there[name] = offer
     yield _with_fabric(
         context,
         Candidate(
@@ -129,6 +150,11 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
             installed=True,
         ),
     )
+
+
+def _runs_already(context: Context, version: str) -> bool:
+    kernel = context.host.kernel(context.boot)
+    return kernel is not None and isinstance(kernel.module, Module) and kernel.module.version == version
 
 
 def _offered(context: Context, series: Any, flavour: str, packages: Any, version: str | None) -> Iterator[Candidate]:
@@ -255,6 +281,14 @@ def _package_versions(
         found = next((one for one in offers if versions.upstream(one) == version), None)
         if found is not None:
             chosen = {main: found, **chosen}
+    if series.method == "precompiled" and needs_own_module(packages) and context.boot is not None and version:
+        name = module_package(packages, series.branch, version, context.boot)
+        there = context.host.packages.version(name)
+        offer = next(each(context.host.packages.offers(name)), None)
+        chosen[name] = offer or (there if isinstance(there, str) else None)
+        if chosen[name] is None and not predicted:
+            del chosen[name]
+            missing.append(name)
     return chosen, missing
 
 

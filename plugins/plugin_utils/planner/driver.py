@@ -62,6 +62,7 @@ def _identity(decision: DriverDecision, chosen: Candidate) -> None:
 
 def _packages(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
     decision.packages = dict(chosen.versions)
+    decision.packages.update(_other_modules(context, chosen))
     if chosen.packages is None:
         return
     source = chosen.packages.source_package
@@ -72,6 +73,19 @@ def _packages(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     decision.module = chosen.packages.module
     if not chosen.installed:
         decision.remove = _conflicting(context, chosen)
+
+
+def _other_modules(context: Context, chosen: Candidate) -> dict[str, str | None]:
+    """Return the packages with prebuilt modules for the other kernels that may start."""
+    if chosen.method != "precompiled" or chosen.packages is None or not candidates.needs_own_module(chosen.packages):
+        return {}
+    found: dict[str, str | None] = {}
+    for release in context.kernel.allowed:
+        name = candidates.module_package(chosen.packages, chosen.branch, chosen.version, release)
+        there, offer = context.host.packages.version(name), next(each(context.host.packages.offers(name)), None)
+        if isinstance(there, str) or offer is not None:
+            found[name] = there if isinstance(there, str) and chosen.installed else offer or str(there)
+    return found
 
 
 def _prerequisites(context: Context, decision: DriverDecision, chosen: Candidate) -> None:

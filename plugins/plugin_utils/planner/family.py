@@ -38,6 +38,9 @@ _HOLD = re.compile(HOLD_PATTERN)
 _TOOLS = re.compile(r"nvidia-(detect|settings|driver-pinning|xconfig|cuda-toolkit|cuda-dev|cuda-doc|cuda-gdb|profiler)")
 
 
+_RPM_TAIL = re.compile(r"\.(el|fc|amzn)[0-9].*\Z")
+
+
 @lru_cache(maxsize=4096)
 def names_driver_version(name: str) -> bool:
     """Say whether the upstream version of this package is the version of the driver."""
@@ -74,12 +77,14 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def fill(name: str, branch: str, version: str | None = None, release: str | None = None) -> str:
-    """Fill the placeholders of a package name."""
+    """Fill the placeholders of a package name; ``{kernel}`` is a release as rpm names have it, without dist and arch."""
     if "{" not in name:
         return name
-    return (
-        name.replace("{branch}", branch).replace("{version}", version or "").replace("{release}", release or "")
-    )
+    kernel = _RPM_TAIL.sub("", release or "")
+    values = {"{branch}": branch, "{version}": version or "", "{release}": release or "", "{kernel}": kernel}
+    for placeholder, value in values.items():
+        name = name.replace(placeholder, value)
+    return name
 
 
 def is_cuda_url(url: str) -> bool:

@@ -10,7 +10,7 @@ from ..model.facts import each
 from ..model.host import Kernel
 from ..rules import kernels
 from ..rules.context import Context
-from . import boot, family
+from . import boot, candidates, family
 
 
 def fill(context: Context) -> None:
@@ -61,7 +61,10 @@ def _may_start(context: Context, kernel: Kernel) -> bool:
     if kernels.has_module_of(kernel, chosen):
         return True
     if chosen.method == "precompiled":
-        return kernel.release == context.boot
+        if kernel.release == context.boot or chosen.packages is None:
+            return kernel.release == context.boot
+        name = candidates.module_package(chosen.packages, chosen.branch, chosen.version, kernel.release)
+        return candidates.needs_own_module(chosen.packages) and bool(context.host.packages.offers(name))
     fit = kernels.fit(context, chosen, kernel.release)
     if fit is not None and fit.answer == "fails":
         return False

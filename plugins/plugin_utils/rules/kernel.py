@@ -210,6 +210,8 @@ def other_compiler(context: Context) -> Iterator[Hit]:
     if kernel is None or chosen is None or chosen.method != "dkms" or kernels.has_module_of(kernel, chosen):
         return
     wanted, installed = kernels.compiler_package(context, kernel), context.host.packages.installed
+    if context.packaging is None or context.packaging.manager != "apt":
+        return
     if wanted is None or not isinstance(installed, dict) or kernels.compiler_is_there(context, wanted) is not False:
         return
     others = sorted(name for name in installed if _COMPILER.match(name))
