@@ -77,7 +77,7 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def fill(name: str, branch: str, version: str | None = None, release: str | None = None) -> str:
-    """Fill the placeholders of a package name; ``{kernel}`` is a release as rpm names have it, without dist and arch."""
+    """Fill the placeholders of a package name; ``{kernel}`` is a release as rpm names have it, without dist, arch."""
     if "{" not in name:
         return name
     kernel = _RPM_TAIL.sub("", release or "")

@@ -9,7 +9,8 @@ import hosts
 import pytest
 
 VERSION = "580.178.04-0ubuntu0.24.04.1"
-USER_SPACE = ("nvidia-headless-no-dkms-580-server-open", "nvidia-headless-580-server-open", "nvidia-dkms-580-server-open",
+USER_SPACE = ("nvidia-headless-no-dkms-580-server-open", "nvidia-headless-580-server-open",
+              "nvidia-dkms-580-server-open",
               "libnvidia-compute-580-server", "nvidia-utils-580-server", "nvidia-compute-utils-580-server")
 MODULE = "linux-modules-nvidia-580-server-open-6.8.0-149-generic"
 
