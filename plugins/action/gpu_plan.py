@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.common import json
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
@@ -26,7 +27,10 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import
 )
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import describe
 
-# The strategy imports this class in the parent process: a thousand workers inherit one loaded matrix.
+# The strategy imports this class in the parent process: a thousand workers inherit one loaded matrix, and the
+# serialisation that each module call would import for itself.
+json.get_module_encoder("legacy", json.Direction.CONTROLLER_TO_MODULE)
+json.get_module_decoder("legacy", json.Direction.MODULE_TO_CONTROLLER)
 engine.warm()
 
 FACTS_MODULE = "baremetal.nvidia.gpu_facts"

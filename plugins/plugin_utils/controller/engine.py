@@ -8,11 +8,19 @@ from __future__ import annotations
 import datetime
 import functools
 import gc
+import json
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import edge, names, policy_vars
+from ..report import describe
+from . import edge, freshness, names, policy_vars
+
+#: Facts of an ordinary host as planned, recorded in the lab.
+_REHEARSAL = pathlib.Path(__file__).with_name("rehearsal.json")
+#: As often as CPython needs to settle on specialised byte code.
+REHEARSALS = 12
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,22 @@ def load() -> Engine:
 
 
 def warm() -> None:
-    """Load everything now, in the process that workers are forked from: rules and caches come with the first plan.
+    """Load and rehearse everything now, in the process that workers are forked from.
 
-    What was loaded is then kept out of the garbage collector's sight: a worker that looked through it would copy every
-    page of it. What goes wrong here is told by the first load() that matters.
+    Each host is planned in a fork of its own, and a fork pays for every page that it is the first to touch: rules,
+    caches and byte code are settled here, and what was loaded is kept out of the garbage collector's sight. What goes
+    wrong here is told by the first load() that matters.
     """
     try:
         engine = load()
-        names.known()
-        engine.plan("nobody", {}, engine.validate({}), engine.matrix(()), datetime.date(2026, 1, 1))
+        facts = json.loads(_REHEARSAL.read_text(encoding="utf-8"))
+        for _again in range(REHEARSALS):
+            policy_vars.refuse_misspelt(dict.fromkeys(names.policy()), names.known())
+            clean = freshness.take(facts, 0.0)[0]
+            policy, matrix = engine.validate({}), engine.matrix(())
+            plan = engine.plan("rehearsal", clean, policy, matrix, datetime.date(2026, 1, 1))
+            edge.digest(policy)
+            describe.headline({**plan, "subject": describe.subject(clean, matrix)})
         gc.freeze()
     except Exception:  # noqa: BLE001  the reason is raised again, and reported, where a host needs the engine
         return
