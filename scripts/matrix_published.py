@@ -73,7 +73,7 @@ def releases(document: Any) -> Iterator[Release]:
     for branch, info in document.items():
         for one in info["driver_info"]:
             version = str(one.get("release_version", ""))
-            if _VERSION.fullmatch(version) and version.split(".")[0] == str(
+            if _VERSION.fullmatch(version) and version.partition(".")[0] == str(
                 branch
             ):  # Windows releases have other numbers
                 yield Release(

@@ -95,8 +95,7 @@ def test_deb_compare_agrees_with_dpkg():
     ("5.14.0-503.40.1.el9_5", "5.14.0-503.9.1.el9_5", 1), ("1.0", "1.0-7.el9", 0), ("2.0.1", "2.0", 1)])
 def test_rpm_compare(left, right, want):
     assert v.rpm_compare(left, right) == want
-    swapped = (right, left)
-    assert v.rpm_compare(*swapped) == -want
+    assert v.rpm_compare(left=right, right=left) == -want
 
 
 def test_compare_goes_by_package_manager():
