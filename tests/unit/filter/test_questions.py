@@ -3,88 +3,105 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import yaml
 from ansible.errors import AnsibleError
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible_collections.baremetal.nvidia.plugins.filter import gpu_cuda_max, gpu_driver_for, gpu_frameworks_ok
+from ansible_collections.baremetal.nvidia.plugins.test import gpu_driver_supported_on
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+driver_for = gpu_driver_for.FilterModule().filters()["gpu_driver_for"]
+cuda_max = gpu_cuda_max.FilterModule().filters()["gpu_cuda_max"]
+frameworks_ok = gpu_frameworks_ok.FilterModule().filters()["gpu_frameworks_ok"]
+supported_on = gpu_driver_supported_on.TestModule().tests()["gpu_driver_supported_on"]
 
 
-@pytest.fixture(name="ask", scope="module")
-def _ask() -> Any:
-    from ansible.plugins.loader import init_plugin_loader
-
-    init_plugin_loader([str(ROOT / "collections")])
-
-    def ask(expression: str, **variables: Any) -> Any:
-        return Templar(loader=DataLoader(), variables=variables).template(trust_as_template("{{ " + expression + " }}"))
-
-    return ask
-
-
-def test_a_driver_for_these_gpus(ask: Any) -> None:
-    answer = ask("'10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12')")
+def test_a_driver_for_these_gpus() -> None:
+    answer = driver_for("10de:1eb8", "debian 12")
     assert (answer["branch"], answer["flavour"], answer["blocked"]) == ("535", "proprietary", [])
     assert answer["because"]
 
 
-def test_policy_can_be_asked_with_and_without_prefix(ask: Any) -> None:
-    for name in ("driver_branch", "gpu_driver_branch"):
-        answer = ask(f"'10de:1db5' | baremetal.nvidia.gpu_driver_for('ubuntu 24.04', {name}='595')")
-        assert answer["branch"] == "580" and "Volta" in " ".join(answer["blocked"])
+@pytest.mark.parametrize("name", ["driver_branch", "gpu_driver_branch"])
+def test_policy_can_be_asked_with_and_without_prefix(name: str) -> None:
+    answer = driver_for("10de:1db5", "ubuntu 24.04", **{name: "595"})
+    assert answer["branch"] == "580" and "Volta" in " ".join(answer["blocked"])
 
 
-def test_facts_of_a_host_can_be_asked(ask: Any) -> None:
+def test_facts_of_a_host_can_be_asked() -> None:
     facts = {"os": {"id": "debian", "version": "12", "arch": "x86_64"}, "gpus": [{"id": "10de:1eb8"}]}
-    assert ask("facts | baremetal.nvidia.gpu_driver_for", facts=facts)["branch"] == "535"
+    assert driver_for(facts)["branch"] == "535"
 
 
-def test_cuda_of_a_driver(ask: Any) -> None:
-    assert ask("'580.178.04' | baremetal.nvidia.gpu_cuda_max") == "13.0"
-    assert ask("'100.1' | baremetal.nvidia.gpu_cuda_max") is None
+def test_cuda_of_a_driver() -> None:
+    assert cuda_max("580.178.04") == "13.0"
+    assert cuda_max("100.1") is None
 
 
-def test_frameworks_of_a_driver(ask: Any) -> None:
-    answer = ask("'580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})")
+def test_frameworks_of_a_driver() -> None:
+    answer = frameworks_ok("580.178.04", {"pytorch": "2.7"})
     assert answer["pytorch"]["ok"] is True and answer["pytorch"]["wheel_index"].startswith("cu")
-    old = ask("'470.256.02' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.9'})")
+    old = frameworks_ok("470.256.02", {"pytorch": "2.9"})
     assert old["pytorch"]["ok"] is False and old["pytorch"]["min_driver"] == "525.60.13"
-    assert ask("'580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '99'})")["pytorch"]["ok"] is None
-
-
-def test_a_driver_on_a_kernel(ask: Any) -> None:
-    debian = "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on(kernel, 'debian 13', flavour, source='distro')"
-    assert ask(debian, kernel="6.12.117+deb13-amd64", flavour="proprietary") is True
-    assert ask(debian, kernel="6.12.117+deb13-amd64", flavour="open") is False, "nv-pci.c: pci_resize_resource"
-    assert ask(debian, kernel="7.2.12+deb14-amd64", flavour="proprietary") is False
-    assert ask(debian, kernel="no kernel", flavour="proprietary") is False, "unknown is not supported"
+    assert frameworks_ok("580.178.04", {"pytorch": "99"})["pytorch"]["ok"] is None
 
 
 @pytest.mark.parametrize(
-    ("expression", "says"),
+    ("kernel", "flavour", "supported"),
     [
-        ("'8086:1234' | baremetal.nvidia.gpu_driver_for('debian 12')", "8086:1234"),
-        ("[] | baremetal.nvidia.gpu_driver_for('debian 12')", "PCI id"),
-        ("'10de:1eb8' | baremetal.nvidia.gpu_driver_for", "system is needed"),
-        ("'10de:1eb8' | baremetal.nvidia.gpu_driver_for('what ever')", "what ever"),
-        ("'10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12', driver_brnch='580')", "gpu_driver_branch"),
-        ("'10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12', driver_version=580.1)", "quote"),
-        ("580.1 | baremetal.nvidia.gpu_cuda_max", "quote it"),
-        ("'580.178.04' | baremetal.nvidia.gpu_frameworks_ok('pytorch')", "mapping"),
-        ("'1.2' is baremetal.nvidia.gpu_driver_supported_on('6.1', 'debian 12', 'closed')", "proprietary"),
-        ("'1.2' is baremetal.nvidia.gpu_driver_supported_on('6.1', 'debian 12', source='mine')", "distro"),
-        ("'1.2' is baremetal.nvidia.gpu_driver_supported_on('6.1')", "system"),
+        ("6.12.117+deb13-amd64", "proprietary", True),
+        ("6.12.117+deb13-amd64", "open", False),  # nv-pci.c: pci_resize_resource
+        ("7.2.12+deb14-amd64", "proprietary", False),
+        ("no kernel", "proprietary", False),  # unknown is not supported
     ],
 )
-def test_a_question_that_cannot_be_meant_is_answered_with_what_is_allowed(ask: Any, expression: str, says: str) -> None:
+def test_a_driver_on_a_kernel(kernel: str, flavour: str, supported: bool) -> None:
+    assert supported_on("550.163.01", kernel, "debian 13", flavour, source="distro") is supported
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "more", "says"),
+    [
+        (driver_for, ["8086:1234", "debian 12"], {}, "8086:1234"),
+        (driver_for, [[], "debian 12"], {}, "PCI id"),
+        (driver_for, ["10de:1eb8"], {}, "system is needed"),
+        (driver_for, ["10de:1eb8", "what ever"], {}, "what ever"),
+        (driver_for, ["10de:1eb8", "debian 12"], {"driver_brnch": "580"}, "gpu_driver_branch"),
+        (driver_for, ["10de:1eb8", "debian 12"], {"driver_version": 580.1}, "quote"),
+        (cuda_max, [580.1], {}, "quote it"),
+        (frameworks_ok, ["580.178.04", "pytorch"], {}, "mapping"),
+        (supported_on, ["1.2", "6.1", "debian 12", "closed"], {}, "proprietary"),
+        (supported_on, ["1.2", "6.1", "debian 12"], {"source": "mine"}, "distro"),
+        (supported_on, ["1.2", "6.1"], {}, "system"),
+    ],
+)
+def test_a_question_that_cannot_be_meant_is_answered_with_what_is_allowed(
+    question: Any, arguments: list[Any], more: dict[str, Any], says: str
+) -> None:
     with pytest.raises(AnsibleError) as caught:
-        ask(expression)
+        question(*arguments, **more)
     assert says in str(caught.value)
+
+
+def test_ansible_finds_them_by_their_full_names() -> None:
+    template = (
+        "{{ [('10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12')).branch, "
+        "'580.178.04' | baremetal.nvidia.gpu_cuda_max, "
+        "('580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})).pytorch.ok, '550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13')] | to_json }}"
+    )
+    command = [str(pathlib.Path(sys.executable).with_name("ansible")), "localhost", "-m", "ansible.builtin.debug", "-a"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+    command.append(json.dumps({"msg": template}))
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '["535", "13.0", true, false]' in done.stdout.replace('\\"', '"')
 
 
 @pytest.mark.parametrize(
