@@ -94,7 +94,8 @@ def test_ansible_finds_them_by_their_full_names() -> None:
     template = (
         "{{ [('10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12')).branch, "
         "'580.178.04' | baremetal.nvidia.gpu_cuda_max, "
-        "('580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})).pytorch.ok, '550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13')] | to_json }}"
+        "('580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})).pytorch.ok, "
+        "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13')] | to_json }}"
     )
     command = [str(pathlib.Path(sys.executable).with_name("ansible")), "localhost", "-m", "ansible.builtin.debug", "-a"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
