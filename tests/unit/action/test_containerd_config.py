@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action containerd_config: how often it asks the host, what it writes, when it refuses, what it never shows."""
+
 from __future__ import annotations
 
 import base64
@@ -50,16 +51,27 @@ class Host:
         main = given["path"]
         if given["mode"] == "read":
             found = config_files.read(main, given["extra"], "containerd", self.run)
-            return {"version": found.version, "looked": found.looked,
-                    "files": {path: base64.b64encode(text).decode() for path, text in found.files.items()}}
+            return {
+                "version": found.version,
+                "looked": found.looked,
+                "files": {path: base64.b64encode(text).decode() for path, text in found.files.items()},
+            }
         if given["mode"] == "trial":
-            trees = {name: {file: base64.b64decode(text) for file, text in files.items()}
-                     for name, files in given["trees"].items()}
+            trees = {
+                name: {file: base64.b64decode(text) for file, text in files.items()}
+                for name, files in given["trees"].items()
+            }
             return {"dumps": config_files.trial(trees, "containerd", self.run)}
         placed = config_files.place(
-            [(item["path"], base64.b64decode(item["content"]), item["sha256"]) for item in given["files"]], main,
-            "containerd", self.run, Store(str(self.root)), run_id=given["lease"], keep=given["backup_keep"],
-            backups=str(self.root / "backups"))
+            [(item["path"], base64.b64decode(item["content"]), item["sha256"]) for item in given["files"]],
+            main,
+            "containerd",
+            self.run,
+            Store(str(self.root)),
+            run_id=given["lease"],
+            keep=given["backup_keep"],
+            backups=str(self.root / "backups"),
+        )
         return {"backups": [{"path": item.path, "backup": item.backup} for item in placed]}
 
 
@@ -72,11 +84,23 @@ def main(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def act(host: Host, main: pathlib.Path, check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
-    task = mock.MagicMock(check_mode=check_mode, async_val=0, args={"path": str(main), **arguments}, diff=False,
-                          environment=None, no_log=False)
+    task = mock.MagicMock(
+        check_mode=check_mode,
+        async_val=0,
+        args={"path": str(main), **arguments},
+        diff=False,
+        environment=None,
+        no_log=False,
+    )
     loader = DataLoader()
-    action = containerd_config.ActionModule(task, mock.MagicMock(_shell=mock.MagicMock(tmpdir=None)), mock.MagicMock(
-        check_mode=check_mode), loader, Templar(loader=loader), None)
+    action = containerd_config.ActionModule(
+        task,
+        mock.MagicMock(_shell=mock.MagicMock(tmpdir=None)),
+        mock.MagicMock(check_mode=check_mode),
+        loader,
+        Templar(loader=loader),
+        None,
+    )
     action._execute_module = host  # type: ignore[method-assign]
     return action.run(task_vars={})
 
@@ -141,11 +165,15 @@ def test_without_containerd(tmp_path: pathlib.Path, main: pathlib.Path) -> None:
 
 
 def test_a_drop_in_is_placed_before_it_is_imported(tmp_path: pathlib.Path, main: pathlib.Path) -> None:
-    main.write_text('version = 3\n[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]\n'
-                    'runtime_type = "x"\n')
+    main.write_text(
+        'version = 3\n[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]\nruntime_type = "x"\n'
+    )
     host = Host(tmp_path, "2.1.9")
-    host.dump = lambda text: Result(0, '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]\n'
-                                       'BinaryName = "/usr/bin/nvidia-container-runtime"\n')
+    host.dump = lambda text: Result(
+        0,
+        '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]\n'
+        'BinaryName = "/usr/bin/nvidia-container-runtime"\n',
+    )
     result = act(host, main)
     assert [item["path"] for item in result["backups"]] == [str(main.parent / "conf.d/99-nvidia.toml"), str(main)]
 
