@@ -125,6 +125,17 @@ def pending_line(change: Mapping[str, Any]) -> str:
     return change_line(change) + _leave(change)
 
 
+def driver_movement(plan: Mapping[str, Any]) -> str:
+    """Return the driver that is there and, if it differs, the one that the plan wants."""
+    there = (plan.get("subject") or {}).get("driver")
+    wanted = (plan.get("decisions") or {}).get("driver") or {}
+    version = wanted.get("version")
+    if not version or wanted.get("owner") in ("operator", "none"):
+        return there or "none"
+    want = f"{version} {wanted.get('flavour') or ''}".strip() + (" (predicted)" if wanted.get("predicted") else "")
+    return want if there == want else f"{there or 'none'} → {want}"
+
+
 def diff(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return Ansible's diff of a plan: the same lines, with what is there and what would be."""
     changes = plan.get("changes") or ()

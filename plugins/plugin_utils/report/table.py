@@ -57,24 +57,13 @@ def _cells(shape: fleet.Shape) -> tuple[str, ...]:
         subject.get("gpus") or "unknown",
         subject.get("os") or "unknown",
         subject.get("kernel") or "unknown",
-        _driver(shape.plan),
+        describe.driver_movement(shape.plan),
         _verdict(shape.plan),
     )
 
 
 def _hosts(hosts: Sequence[str]) -> str:
     return fold(hosts) + (f" ({len(hosts)})" if len(hosts) > 1 else "")
-
-
-def _driver(plan: Mapping[str, Any]) -> str:
-    """Return what is there and, if it differs, what the plan wants."""
-    there = (plan.get("subject") or {}).get("driver")
-    wanted = (plan.get("decisions") or {}).get("driver") or {}
-    version = wanted.get("version")
-    if not version or wanted.get("owner") in ("operator", "none"):
-        return there or "none"
-    want = f"{version} {wanted.get('flavour') or ''}".strip() + (" (predicted)" if wanted.get("predicted") else "")
-    return want if there == want else f"{there or 'none'} → {want}"
 
 
 def _verdict(plan: Mapping[str, Any]) -> str:
