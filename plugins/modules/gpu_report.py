@@ -12,7 +12,7 @@ short_description: Show the plans of all hosts of the play
 description:
   - Prints the plans that M(baremetal.nvidia.gpu_plan) made in this run as a table, hosts of the same shape in one row,
     and
-    writes them as JSON if asked to.
+    writes them as JSON or as an HTML page if asked to.
   - Runs once a play, on the controller; no host is asked.
   - Sets the custom statistics C(gpu_summary), which AWX keeps as an artifact of the job.
   - The table is printed as it is, not as a value; with a callback that programs read (json, jsonl, junit) it is left
@@ -21,9 +21,14 @@ version_added: 0.1.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
 options:
   path:
-    description: File on the controller that gets all plans as JSON. A relative path is taken from the working
-      directory.
-    type: path
+    description:
+      - Files on the controller that get all plans, such as V(plan.json), or V(plan.json,fleet.html) for both.
+      - A name that ends in V(.html) becomes a page that needs no network and no other file, for people; V(.json), or a
+        name without a suffix, is for programs.
+      - A relative path is taken from the working directory.
+    type: list
+    elements: path
+    default: []
   show:
     description: Whether the table is printed.
     type: bool
@@ -44,7 +49,7 @@ options:
     default: []
 attributes:
   check_mode:
-    description: Can run in check mode. The JSON file is written there too, since it lies on the controller and was
+    description: Can run in check mode. The files are written there too, since they lie on the controller and were
       asked for.
     support: full
   diff_mode:
@@ -64,6 +69,10 @@ EXAMPLES = r"""
 - name: Show the plans, and keep them
   baremetal.nvidia.gpu_report:
     path: plan.json
+
+- name: For programs and for people
+  baremetal.nvidia.gpu_report:
+    path: [plan.json, fleet.html]
 """
 
 RETURN = r"""
@@ -74,4 +83,6 @@ summary:
   sample:
     hosts: 2
     verdicts: {blocked: 0, change: 1, ok: 1, unread: 0}
+    reports: [/home/me/plan.json, /home/me/fleet.html]
+    matrix_rows_old: 0
 """
