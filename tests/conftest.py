@@ -6,4 +6,4 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import _bootstrap  # noqa: E402,F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import

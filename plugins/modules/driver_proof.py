@@ -32,9 +32,8 @@ options:
   state:
     description:
       - V(proved) proves and publishes.
-      - V(settled) sees, after the package transaction, that DKMS has installed what was proved, has it do so for kernels
-        that the packages left out, and removes what was
-        published.
+      - V(settled) sees, after the package transaction, that DKMS has installed what was proved, has it do so for
+        kernels that the packages left out, and removes what was published.
     type: str
     choices: [proved, settled]
     default: proved

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env python
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection costs, as ratios to a bare ping play. Prints; never fails by the clock.
 
@@ -184,8 +184,8 @@ def bench_lab(inventory: pathlib.Path, times: int) -> None:
         raise SystemExit(f"bench: no lab at {inventory} (make lab)")
     site = ROOT / "playbooks" / "site.yml"
     Run(site, inventory).need()
-    pings = [Run(PING, inventory, counting="no").need().wall for _ in range(times)]
-    second = [Run(site, inventory).need() for _ in range(times)]
+    pings = [Run(PING, inventory, counting="no").need().wall for _round in range(times)]
+    second = [Run(site, inventory).need() for _round in range(times)]
     ping, wall = statistics.median(pings), statistics.median(run.wall for run in second)
     for host, counts in sorted(second[-1].counts.items()):
         print(

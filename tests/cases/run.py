@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import yaml
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix as matrices
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import planner

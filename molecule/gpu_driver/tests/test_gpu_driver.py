@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host with the driver must look like: every bootable kernel has the proved module, and nothing was built twice."""
+"""A host with the driver: every bootable kernel has the proved module, and nothing was built twice."""
 
 from __future__ import annotations
 

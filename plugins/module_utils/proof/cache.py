@@ -84,7 +84,8 @@ class Cache:
                     target = os.path.join(into, member.name)
                     os.makedirs(os.path.dirname(target), exist_ok=True)
                     reader = archive.extractfile(member)
-                    assert reader is not None
+                    if reader is None:
+                        raise ProofError(f"{path} holds {member.name!r}, which is no file", shape.kernel)
                     with open(target, "wb") as writer:
                         writer.write(reader.read())
         except (tarfile.TarError, OSError, EOFError) as exc:

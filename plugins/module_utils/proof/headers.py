@@ -100,7 +100,8 @@ def fetch(headers: Headers, apt: Apt, into: str) -> Headers:
 
     Raises ProofError when a package is not offered, cannot be fetched or has no usable build directory.
     """
-    assert headers.offer is not None
+    if headers.offer is None:
+        raise ProofError(f"{headers.package} is not offered")
     wanted = {headers.package: headers.version}
     queue = list(headers.offer.depends)
     while queue:

@@ -40,7 +40,7 @@ class Reader:
         for key in path.split("."):
             if here is None:
                 return None
-            if type(here) is not dict and not isinstance(here, Mapping):
+            if not isinstance(here, Mapping):
                 return UNKNOWN
             if key not in here:
                 return UNKNOWN

@@ -14,6 +14,8 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}]+")
 #: Characters that no text of ours needs and that browsers, terminals or readers take for something else.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
+_EMPTY = frozenset(("br", "input"))
+
 
 class Safe(str):
     """Text that is HTML already."""
@@ -28,12 +30,13 @@ def text(value: Any) -> Safe:
     return Safe(html.escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value)), quote=True))
 
 
-def tag(name: str, *content: Any, **attributes: Any) -> Safe:
+def tag(element: str, /, *content: Any, **attributes: Any) -> Safe:
     """Return an element: content is escaped unless it is Safe; attributes that are None or False are left out.
 
     ``_`` in an attribute's name stands for ``-``, one at its end for nothing (``class_``).
     """
-    return Safe(f"<{name}{_attributes(attributes)}>{join(content)}</{name}>")
+    start = f"<{element}{_attributes(attributes)}>"
+    return Safe(start if element in _EMPTY else f"{start}{join(content)}</{element}>")
 
 
 def join(content: Iterable[Any], between: str = "") -> Safe:

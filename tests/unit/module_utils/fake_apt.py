@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's dpkg and apt, as scripted answers over a small table; what the programs print is what the real ones print."""
+"""A host's dpkg and apt, as answers over a small table; what the programs print is what the real ones print."""
 from __future__ import annotations
 
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
 LOCKED = ("dpkg: error: dpkg frontend lock was locked by another process with pid {pid}\n"
@@ -15,7 +15,7 @@ LOCKED = ("dpkg: error: dpkg frontend lock was locked by another process with pi
 
 @dataclass
 class FakeApt:
-    """``packages``: name -> [want, version]; ``archive``: what apt could install; ``locked``: how often dpkg says so."""
+    """``packages``: name -> [want, version]; ``archive``: what apt could install; ``locked``: how often it is said."""
 
     root: pathlib.Path
     packages: dict[str, list[str]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class FakeApt:
     def held(self) -> set[str]:
         return {name for name, (want, _version) in self.packages.items() if want == "hold"}
 
-    def __call__(self, argv: Sequence[str], timeout: float = 10, env: object = None, input: object = None) -> Result:  # noqa: A002
+    def __call__(self, argv: Sequence[str], timeout: float = 10, env: object = None, input: object = None) -> Result:
         self.calls.append(list(argv))
         program = argv[0]
         if program in self.fail:

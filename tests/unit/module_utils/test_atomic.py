@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-import _bootstrap
+import _bootstrap  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
 
@@ -47,7 +47,7 @@ def test_failure_leaves_the_old_file_and_no_litter(tmp_path: pathlib.Path, monke
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-import _bootstrap
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
 os.rename = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
 atomic.write(sys.argv[2], "new" * 100000)

@@ -6,7 +6,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic, boot_default
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot_default import BootDefault, BootError, snippet
@@ -15,11 +15,11 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
 OLD, NEW = "6.1.0-47-amd64", "6.1.0-50-amd64"
 LINUX = """menuentry '{title}' --class debian --class os $menuentry_id_option '{id}' {{
-	load_video
-	if [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
-	echo	'Loading Linux {release} ...'
-	linux	/boot/vmlinuz-{release} root=UUID=u ro {more} quiet
-	initrd	/boot/initrd.img-{release}
+\tload_video
+\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
+\techo\t'Loading Linux {release} ...'
+\tlinux\t/boot/vmlinuz-{release} root=UUID=u ro {more} quiet
+\tinitrd\t/boot/initrd.img-{release}
 }}
 """
 

@@ -7,7 +7,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic, initramfs
 from ansible_collections.baremetal.nvidia.plugins.module_utils.initramfs import Initramfs, InitrdError

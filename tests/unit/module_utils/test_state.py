@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-import _bootstrap
+import _bootstrap  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import lease, state
 from ansible_collections.baremetal.nvidia.plugins.module_utils.lease import LeaseHeld
@@ -97,7 +97,7 @@ def test_a_file_that_others_can_write_is_not_trusted(store: Store) -> None:
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-import _bootstrap
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 os.rename = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
 Store(sys.argv[2]).prove("new", {})
@@ -224,8 +224,6 @@ def test_own_lease_that_expired_is_taken_again_and_said() -> None:
     current, _first = lease.take(None, "r", 0.0, 10)
     _again, outcome = lease.take(current, "r", 11.0, 10)
     assert outcome.here and "had expired" in str(outcome.note)
-
-
 
 
 def test_a_run_known_to_be_dead_loses_its_lease_and_only_that_run(store: Store) -> None:

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible.module_utils.testing import patch_module_args
 

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import _bootstrap
+import _bootstrap  # pylint: disable=unused-import
 import pytest
 import yaml
 

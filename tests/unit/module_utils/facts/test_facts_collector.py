@@ -211,7 +211,7 @@ def test_endless_reasons():
 SCRIPT = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-import _bootstrap
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.collector import collect
 if sys.argv[2] == "nobody":
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

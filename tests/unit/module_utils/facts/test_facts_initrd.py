@@ -92,6 +92,7 @@ def test_ways_to_block(tmp_path, line):
         gzip.compress(b"not an archive" * 20),
         b"\x28\xb5\x2f\xfd" + b"broken" * 10,
     ],
+    ids=lambda data: f"{len(data)}-bytes-{data[:4].hex()}",
 )
 def test_damaged_images_raise_and_are_no_answer(tmp_path, data):
     with pytest.raises(ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import apt_files, families
 

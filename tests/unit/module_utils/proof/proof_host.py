@@ -134,7 +134,7 @@ class Host:
         return Result(rc=0, out=f"ii |{version}\n") if version else Result(rc=1)
 
     def _apt_cache(self, call: list[str], _cwd: str) -> Result:
-        name, _, version = call[2].partition("=")
+        name, _sign, version = call[2].partition("=")
         if name not in self.offers or (version and version != self.offers[name][0]):
             return Result(rc=0, out=f"{name}:\n  Candidate: (none)\n") if call[1] == "policy" else Result(rc=100)
         if call[1] == "policy":
@@ -144,7 +144,7 @@ class Host:
     def _apt_get(self, call: list[str], cwd: str) -> Result:
         assert call[-1] and "download" in call, call
         for spec in call[call.index("download") + 1 :]:
-            name, _, version = spec.partition("=")
+            name, _sign, version = spec.partition("=")
             if self.offers.get(name, ("", ""))[0] != version:
                 return Result(rc=100, err=f"E: Version '{version}' for '{name}' was not found\n")
             pathlib.Path(cwd, f"{name}_{version}_amd64.deb").write_text(name)

@@ -6,7 +6,7 @@ import os
 import pathlib
 import subprocess
 
-import _bootstrap  # noqa: F401
+import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import holder
 
 

@@ -96,7 +96,7 @@ def test_never_raises_on_mangled_facts(shape: Any, policy: dict[str, Any], data:
     facts = host(shape)
     if data.draw(st.booleans()):
         facts = as_planned.carry_out(facts, made(facts))
-    for _ in range(data.draw(st.integers(1, 3))):
+    for _round in range(data.draw(st.integers(1, 3))):
         facts = put(facts, data.draw(st.sampled_from(list(paths(facts)))), data.draw(junk))
     json.dumps(made(facts, policy))
 
