@@ -1,7 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet as the HTML page shows it: hosts of one shape, what is filtered by, findings and waiting changes by host."""
+"""The fleet as the HTML page shows it: hosts of one shape, what they are filtered by, findings, what waits."""
 
 from __future__ import annotations
 

@@ -12,6 +12,9 @@ from .cards import STATES, WORDS, Card, worst
 from .hostnames import natural
 from .markup import Safe, join, tag
 
+#: With more columns than fit on paper, paper shows each kernel with its drivers below.
+ON_PAPER = 6
+
 
 def render(cards: Sequence[Card]) -> Safe:
     """Return the table; a cell has the number of hosts, its worst state as word and colour, and all states counted."""
@@ -42,14 +45,14 @@ def render(cards: Sequence[Card]) -> Safe:
         tag("caption", "Hosts by kernel and driver; the colour and the first word are the worst state in the cell"),
         tag("thead", head),
         tag("tbody", *rows),
-        class_="heat",
+        class_="heat many" if len(drivers) > ON_PAPER else "heat",
     )
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label="Kernel and driver heat map")
 
 
 def _cell(kernel: str, driver: str, counted: Counter[str] | None) -> Safe:
     if not counted:
-        return tag("td", tag("span", "no host", class_="quiet"))
+        return tag("td", tag("span", "\N{EN DASH}", class_="quiet"))
     state = worst(counted)
     number = sum(counted.values())
     others = ", ".join(f"{counted[name]} {WORDS[name]}" for name in STATES if counted[name])
@@ -58,4 +61,4 @@ def _cell(kernel: str, driver: str, counted: Counter[str] | None) -> Safe:
     button = tag(
         "button", content, type="button", disabled=True, data_kernel=kernel, data_driver=driver, aria_pressed="false"
     )
-    return tag("td", button, class_=f"state {state}")
+    return tag("td", button, class_=f"state {state}", data_head=driver)

@@ -14,7 +14,7 @@ from .cards import STATES, WORDS, Card, Group, severity
 from .hostnames import fold, natural
 from .markup import Safe, join, linked, tag
 
-_MARKS = {"blocked": "✖", "unread": "?", "change": "✎", "pending": "⏸", "ok": "✔"}
+_MARKS = {"blocked": "✖", "unread": "?", "change": "✎", "pending": "…", "ok": "✔"}
 
 
 def hosts_word(number: int) -> str:
@@ -52,7 +52,7 @@ def filters(cards: Sequence[Card]) -> Safe:
     drivers = {card.subject("driver") for card in cards if card.plan}
     kernels = {card.subject("kernel") for card in cards if card.plan}
     fields = [
-        tag("label", "Host", tag("input", type="search", name="host", placeholder="part of a name", autocomplete="off")),
+        tag("label", "Host", tag("input", type="search", name="host", placeholder="part of a name")),
         _select("Finding", "rule", (rule for card in cards for rule in card.rules)),
         _select("GPU", "gpu", (gpu for card in cards if card.plan for gpu in card.gpus)),
         _select("Driver", "driver", drivers),
@@ -84,10 +84,7 @@ def _finding(group: Group) -> Safe:
     level = severity(finding)
     sources = [tag("li", linked(source)) for source in finding.get("sources") or ()]
     parts = [
-        tag(
-            "h3",
-            join([tag("span", level, class_=f"badge {level}"), tag("span", finding.get("rule")), finding.get("subject")], " "),
-        ),
+        tag("h3", join([_badge(level), tag("span", finding.get("rule")), finding.get("subject")], " ")),
         tag("p", linked(finding.get("summary") or "")),
         _pair("What to do", linked(finding.get("remedy") or "Nothing is known.")),
     ]
@@ -108,29 +105,29 @@ def _waiver(waived: Any) -> str:
 
 
 def waiting(groups: Sequence[Group]) -> Safe:
-    """Return the changes that wait, with the variable that would allow them."""
+    """Return the changes that wait, by the variable that would allow them and by the hosts that they are on."""
     if not groups:
         return tag("p", "No change waits for leave.")
-    by_leave: dict[str, list[Group]] = {}
+    by_leave: dict[str, dict[tuple[int, ...], list[Group]]] = {}
     for group in groups:
-        by_leave.setdefault(str(group.thing.get("needs") or ""), []).append(group)
-    return join(_leave(needs, same) for needs, same in by_leave.items())
+        same = by_leave.setdefault(str(group.thing.get("needs") or ""), {})
+        same.setdefault(tuple(group.cards), []).append(group)
+    return join(_leave(needs, same.values()) for needs, same in by_leave.items())
 
 
-def _leave(needs: str, groups: Sequence[Group]) -> Safe:
+def _leave(needs: str, by_hosts: Iterable[Sequence[Group]]) -> Safe:
     title = join(["Allowed by ", tag("code", f"{needs}: true")]) if needs else "Waiting for another change"
     items = []
-    for group in groups:
-        line = describe.change_line(group.thing)
-        why = group.thing.get("why")
-        where = f"{hosts_word(len(group.hosts))}: {fold(group.hosts)}"
+    for same in by_hosts:
+        lines = describe.change_lines({**group.thing, "needs": None} for group in same)
+        reasons = dict.fromkeys(str(group.thing["why"]) for group in same if group.thing.get("why"))
         items.append(
             tag(
                 "li",
-                line,
-                *((tag("span", f" ({why})", class_="quiet"),) if why else ()),
-                tag("span", where, class_="hosts"),
-                data_cards=_numbers(group.cards),
+                tag("b", f"{hosts_word(len(same[0].hosts))}: {fold(same[0].hosts)}"),
+                tag("ul", *(tag("li", line) for line in lines)),
+                *(tag("p", reason, class_="quiet") for reason in reasons),
+                data_cards=_numbers(same[0].cards),
             )
         )
     return tag("div", tag("h3", title), tag("ul", *items), class_="leave")
@@ -143,10 +140,7 @@ def hosts(cards: Sequence[Card]) -> Safe:
 
 def _card(card: Card) -> Safe:
     parts = [
-        tag(
-            "h3",
-            join([tag("span", f"{_MARKS[card.state]} {WORDS[card.state]}", class_=f"badge {card.state}"), fold(card.hosts)], " "),
-        ),
+        tag("h3", join([_badge(card.state, f"{_MARKS[card.state]} {WORDS[card.state]}"), fold(card.hosts)], " ")),
         tag("p", hosts_word(len(card.hosts)), class_="count"),
     ]
     if card.plan:
@@ -184,13 +178,13 @@ def _said(card: Card) -> Safe:
         lines.append(
             tag(
                 "li",
-                join([tag("span", level, class_=f"badge {level}"), linked(said)], " "),
+                join([_badge(level), linked(said)], " "),
                 *((tag("span", "→ ", linked(remedy), class_="remedy"),) if remedy else ()),
             )
         )
     for label, changes in (("change", plan.get("changes")), ("pending", plan.get("pending"))):
         lines += [
-            tag("li", join([tag("span", label, class_=f"badge {label}"), line], " "))
+            tag("li", join([_badge(label), line], " "))
             for line in describe.change_lines(changes or ())
         ]
     return tag("ul", *lines) if lines else tag("p", "Nothing to do, nothing to say.")
@@ -213,6 +207,10 @@ def ages(unchecked: Mapping[str, int], oldest: str | None, days: int) -> Safe:
             ),
         ]
     )
+
+
+def _badge(kind: str, word: str | None = None) -> Safe:
+    return tag("span", word or kind, class_=f"badge {kind}")
 
 
 def _pair(title: str, content: Any) -> Safe:

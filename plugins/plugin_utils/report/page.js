@@ -5,7 +5,7 @@
   const form = document.getElementById("filters");
   const status = document.getElementById("status");
   const cards = [...document.querySelectorAll("article.card")];
-  const others = [...document.querySelectorAll("#findings > article, #pending li")];
+  const others = [...document.querySelectorAll("#findings > article, #pending li[data-cards]")];
   const buttons = [...document.querySelectorAll("button[data-state], button[data-kernel]")];
   const total = Number(status.dataset.total);
   const names = ["host", "rule", "gpu", "driver", "kernel", "state"];
@@ -53,7 +53,7 @@
       other.hidden = !here || Boolean(filter.rule && other.dataset.rule && other.dataset.rule !== filter.rule);
     }
     for (const group of document.querySelectorAll(".leave")) {
-      group.hidden = ![...group.querySelectorAll("li")].some((item) => !item.hidden);
+      group.hidden = ![...group.querySelectorAll("li[data-cards]")].some((item) => !item.hidden);
     }
     for (const button of buttons) {
       const pressed = Object.entries(button.dataset).every(([name, value]) => filter[name] === value);
