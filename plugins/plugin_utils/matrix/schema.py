@@ -143,7 +143,7 @@ def _check_for(annotation: Any) -> Check:
     if origin is typing.Literal:
         return _choice(arguments)
     if origin in (typing.Union, types.UnionType):
-        inner = [item for item in arguments if item is not type(None)]
+        inner = [item for item in arguments if item is not types.NoneType]
         return _optional(_check_for(inner[0]))
     if origin is tuple:
         return _list(_check_for(arguments[0]))
