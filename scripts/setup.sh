@@ -14,7 +14,7 @@ die() {
 # command:package, or /path:package
 needs=(
     podman:podman crun:crun mmdebstrap:mmdebstrap apt-ftparchive:apt-utils dpkg-deb:dpkg gpg:gnupg ssh:openssh-client
-    ssh-keygen:openssh-client shellcheck:shellcheck git:git make:make unshare:util-linux nsenter:util-linux
+    ssh-keygen:openssh-client shellcheck:shellcheck git:git make:make unshare:util-linux nsenter:util-linux pdftotext:poppler-utils
     /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 )
 
@@ -38,7 +38,16 @@ missing_packages() {
         *) command -v "$what" >/dev/null || [ -x "/usr/sbin/$what" ] || printf '%s\n' "$package" ;;
         esac
     done
+    browser_packages
     scripts/python.sh oldest >/dev/null 2>&1 || python_packages
+}
+
+browser_packages() { # for tests/browser; a system whose archive has no Chromium (Ubuntu: a snap) does without
+    local name
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        if command -v "$name" >/dev/null; then return 0; fi
+    done
+    if apt-cache show chromium >/dev/null 2>&1; then printf 'chromium\n'; fi
 }
 
 python_packages() {

@@ -18,6 +18,7 @@ generated                 60 -
 unit-oldest              180 -
 unit-newest              180 -
 cases                     60 -
+browser                   90 -
 sanity                   420 -
 build                     60 -
 flow                     300 -
@@ -69,6 +70,10 @@ part_cases() {
 }
 
 part_flow() { python -m pytest tests/flow -q -n 2; }
+
+part_browser() { # the HTML report; skipped, and said so, where there is no Chromium
+    python -m pytest tests/browser -q
+}
 
 part_sanity() {
     scripts/sanity.sh .venv || return
