@@ -75,7 +75,7 @@ def ended_branch(context: Context, candidate: Candidate) -> Iterator[Hit]:
     "DRV004", "warning", "A version below the security floor of its branch",
     why="NVIDIA's bulletins name the first fixed version of each branch; older ones let a user of the GPU take the "
         "host.",
-    remedy="move to the floor or above: upgrade.yml, or gpu_driver_version",
+    remedy="move to the floor or above with gpu_driver_version or gpu_driver_branch",
     sources=[_SECURITY],
 )
 def below_floor(context: Context, candidate: Candidate) -> Iterator[Hit]:
@@ -262,7 +262,7 @@ def left_branch(context: Context) -> Iterator[Hit]:
 @plan_rule(
     "DRV013", "info", "A newer branch is out",
     why="auto never moves a host by itself; somebody has to know that there is something to move to.",
-    remedy="upgrade.yml moves the host when you decide to",
+    remedy="gpu_driver_branch, or gpu_driver_source where the archive has nothing newer, moves the host when you decide to",
     sources=[_LIFE],
 )
 def newer_branch(context: Context) -> Iterator[Hit]:
