@@ -141,7 +141,8 @@ def flavour_not_made(context: Context, candidate: Candidate) -> Iterator[Hit]:
     "DRV008", "error", "No fabric manager of the driver's version",
     why="On an NVSwitch host CUDA does not start without a fabric manager of exactly the driver's version.",
     remedy="take a driver version that the same source has a fabric manager for, or leave gpu_driver_version out",
-    sources=["https://github.com/NVIDIA/gpu-operator/issues/544", "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
+    sources=["https://github.com/NVIDIA/gpu-operator/issues/544",
+             "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
 )
 def no_fabric_manager(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when a lock-step component of the fabric has no version that fits."""
@@ -262,7 +263,7 @@ def left_branch(context: Context) -> Iterator[Hit]:
 @plan_rule(
     "DRV013", "info", "A newer branch is out",
     why="auto never moves a host by itself; somebody has to know that there is something to move to.",
-    remedy="gpu_driver_branch, or gpu_driver_source where the archive has nothing newer, moves the host when you decide to",
+    remedy="gpu_driver_branch moves the host when you decide to, with gpu_driver_source where the archive has nothing newer",
     sources=[_LIFE],
 )
 def newer_branch(context: Context) -> Iterator[Hit]:
