@@ -26,8 +26,16 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FACTS = HERE / "facts.json"
+FACTS = ROOT / "plugins" / "plugin_utils" / "controller" / "rehearsal.json"
 PING = HERE / "playbooks" / "ping.yml"
+#: Where the recorded host has its toolkit from: the lab's stand-in for NVIDIA's repository.
+TOOLKIT = {
+    "url": "file:/srv/baremetal-nvidia-lab/toolkit",
+    "suite": "/",
+    "components": [],
+    "key_url": "file:///srv/baremetal-nvidia-lab/toolkit/key.asc",
+    "fingerprint": "70D611226262FE7F868E5DE9FEF8AA56C8A2655E",
+}
 GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
 
 
@@ -148,9 +156,7 @@ def bench_fleet(sizes: list[int], forks: int) -> None:
             inventory.write_text(json.dumps(_inventory(size)))
             environment = {"GPU_BENCH_CANNED": str(canned), "ANSIBLE_FORKS": str(forks), "counting": "no"}
             ping = Run(PING, inventory, **environment).need()
-            print(
-                f"{size} hosts: {'ping':<24} CPU {ping.cpu:6.1f} s  wall {ping.wall:6.1f} s  {ping.memory:.0f} MiB"
-            )
+            print(f"{size} hosts: {'ping':<24} CPU {ping.cpu:6.1f} s  wall {ping.wall:6.1f} s  {ping.memory:.0f} MiB")
             runs = {
                 "preflight": ("preflight.yml", ()),
                 "preflight, stored facts": ("preflight.yml", ("-e", f"gpu_facts_file={stored}")),
@@ -174,6 +180,7 @@ def bench_fleet(sizes: list[int], forks: int) -> None:
 
 def _inventory(size: int) -> dict[str, Any]:
     common = {"ansible_connection": "canned", "ansible_python_interpreter": "/usr/bin/python3", "ansible_become": False}
+    common["gpu_toolkit_repository"] = TOOLKIT
     hosts = {f"gpu-{number:04}": {} for number in range(size)}
     return {"all": {"hosts": hosts, "vars": {**common}, "children": {name: {} for name in GROUPS}}}
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FACTS = json.loads((ROOT / "plugins/plugin_utils/controller/rehearsal.json").read_text(encoding="utf-8"))
+FACTS = json.loads((ROOT / "tests/flow/bare-debian12.json").read_text(encoding="utf-8"))
 
 
 def facts(**changes: Any) -> dict[str, Any]:
