@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The repository as an AWX project: jobs run by ansible-runner, as AWX runs them, without a terminal or a prompt.
+"""The repository as an AWX project: jobs run by ansible-runner, as AWX runs them, with nobody at the terminal.
 
 Needs lab hosts that site.yml converted (LAB_NAME names the lab; without it inventories/lab).
 """
@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 from typing import Any
 
 import ansible_runner
@@ -35,8 +36,11 @@ class Job:
             inventory=str(INVENTORY),
             extravars=extra,
             cmdline=cmdline,
-            runner_mode="subprocess",  # no pseudo terminal
-            envvars={"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"},
+            envvars={
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_NOCOLOR": "1",
+                "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+            },
             quiet=True,
             json_mode=False,
         )
@@ -81,7 +85,7 @@ def test_preflight_leaves_a_small_summary_and_the_whole_report(tmp_path: pathlib
 def test_the_table_is_in_the_job_log_without_colours(tmp_path: pathlib.Path) -> None:
     job = Job(tmp_path, "preflight")
     assert "HOST" in job.output and "2 host(s):" in job.output, job.output
-    assert "\x1b[" not in job.output
+    assert "\x1b[" not in job.output, "ANSIBLE_NOCOLOR holds for the table too"
 
 
 def test_site_changes_nothing_on_hosts_that_are_as_planned(tmp_path: pathlib.Path) -> None:
