@@ -263,7 +263,7 @@ def left_branch(context: Context) -> Iterator[Hit]:
 @plan_rule(
     "DRV013", "info", "A newer branch is out",
     why="auto never moves a host by itself; somebody has to know that there is something to move to.",
-    remedy="gpu_driver_branch moves the host when you decide to, with gpu_driver_source where the archive has nothing newer",
+    remedy="gpu_driver_branch moves the host when you decide to, with gpu_driver_source where the archive ends",
     sources=[_LIFE],
 )
 def newer_branch(context: Context) -> Iterator[Hit]:
