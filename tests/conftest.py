@@ -10,5 +10,5 @@ import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Name a parameter of bytes by its size: compressed ones hold the time, and parallel workers must agree on names."""
+    """Name a parameter of bytes by its size: compressed ones hold the time, and workers must agree on names."""
     return f"{len(val)}-bytes" if isinstance(val, bytes) else None
