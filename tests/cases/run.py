@@ -43,7 +43,7 @@ def make_plan(case: Mapping[str, Any], matrix: Any = None) -> dict[str, Any]:
     overlays = policies.validate(policy)["gpu_matrix_overlay"]
     rows = matrix if matrix is not None and not overlays else matrices.load(overlays)
     host = facts.get("host") if isinstance(facts, Mapping) and isinstance(facts.get("host"), str) else str(case["id"])
-    return planner.plan(host, facts, policy, rows, now)
+    return planner.plan(host, facts, policy, rows, now, case.get("cluster"))
 
 
 def differences(case: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[str]:

@@ -124,6 +124,13 @@ def _driver_version(name: str, value: Any, entry: Mapping[str, Any]) -> str:
     return text
 
 
+def _operator(name: str, value: Any, entry: Mapping[str, Any]) -> str:
+    text = _number_text(name, value)
+    if not re.fullmatch(r"v?[0-9]{2}\.[0-9]{1,2}\.[0-9]{1,2}", text):
+        raise PolicyError(name, value, 'a full release of the operator, such as "v26.7.0"')
+    return text
+
+
 def _release(name: str, value: Any, entry: Mapping[str, Any]) -> str:
     text = _text(name, value, entry)
     if not _RELEASE.match(text) or len(text) > 128:
@@ -244,6 +251,7 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_driver_version": _driver_version,
     "gpu_toolkit_version": _version,
     "gpu_kernel_release": _release,
+    "gpu_operator_version": _operator,
     "gpu_cuda": _cuda,
     "gpu_toolkit_repository": _repository,
     "gpu_fabricmanager_repository": _repository,

@@ -20,6 +20,7 @@ class Wishes:
     driver_source: str
     driver_method: str
     driver_owner: str
+    operator_version: str | None
     cuda: str | None
     frameworks: Mapping[str, str]
     kernel_policy: str

@@ -22,14 +22,23 @@ __all__ = ["plan", "plan_fleet"]
 _FETCHES = ("install", "upgrade", "prove", "repair", "headers", "initramfs")
 
 
-def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any, now: datetime.date) -> dict[str, Any]:
+def plan(
+    host: str,
+    facts: object,
+    policy: Mapping[str, Any] | None,
+    matrix: Any,
+    now: datetime.date,
+    cluster: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return the plan of one host in the shape of docs/design.md, section 5: plain data, ready for JSON.
+
+    ``cluster`` are the facts of the cluster that the host is a node of (section 10), None where there is none.
 
     Takes any facts without raising; raises :class:`~..model.policy.PolicyError` for a policy that cannot be meant.
     """
     checked = policies.validate(policy)
     context = survey(host, hosts.read(facts), wishes.wishes(checked), matrix, now)
-    decide(context, facts)
+    decide(context, facts, cluster)
     context.changes, context.pending = changes.collect(context)
     context.needs_space = any(change.action in _FETCHES for change in (*context.changes, *context.pending))
     findings = verdict.findings(context)
@@ -42,7 +51,7 @@ def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any
             "cuda": context.cuda.as_dict(),
             "toolkit": context.toolkit.as_dict(),
             "containerd": context.containerd.as_dict(),
-            "operator": operator.decide(context),
+            "operator": context.operator.as_dict() if context.operator is not None else None,
         },
         "changes": [change.as_dict() for change in context.changes],
         "pending": [change.as_dict() for change in context.pending],
@@ -51,7 +60,7 @@ def plan(host: str, facts: object, policy: Mapping[str, Any] | None, matrix: Any
     }
 
 
-def decide(context: Context, facts: object) -> None:
+def decide(context: Context, facts: object, cluster: object = None) -> None:
     """Fill in all decisions of a context."""
     if context.has_gpus and not context.borrowed_kernel:
         choose.choose(context)
@@ -62,6 +71,7 @@ def decide(context: Context, facts: object) -> None:
     kernel.fill(context)
     driver.fill(context)
     cuda.fill(context)
+    operator.fill(context, cluster)
     if not context.borrowed_kernel:
         toolkit.fill(context)
         containerd.fill(context, facts)

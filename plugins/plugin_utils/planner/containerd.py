@@ -32,6 +32,8 @@ _TOLD = (
     "restart",
 )
 _PACKAGES = ("containerd.io", "containerd")
+OPERATORS_RUNTIME = "/usr/local/nvidia/toolkit/nvidia-container-runtime"
+_OPERATORS_WORK = ("owner_leaves", "runtime_differs", "orphan_drop_in", "default_unknown")
 
 
 def fill(context: Context, facts: object) -> None:
@@ -39,7 +41,7 @@ def fill(context: Context, facts: object) -> None:
     decision = context.containerd
     if not context.has_gpus or context.wishes.container_runtime != "containerd":
         return
-    if context.toolkit.version is None:
+    if context.toolkit.version is None and not context.toolkit_by_operator:
         return
     containers = facts.get("containers") if isinstance(facts, Mapping) else None
     installed = _installed(context)
@@ -51,9 +53,14 @@ def fill(context: Context, facts: object) -> None:
     answer = configuration.decide(
         containers if isinstance(containers, Mapping) else {},
         default_runtime=context.wishes.containerd_default_runtime,
-        runtime_path=context.toolkit.runtime_path or toolkit.RUNTIME_PATH,
+        runtime_path=OPERATORS_RUNTIME if context.toolkit_by_operator else toolkit.RUNTIME_PATH,
         version=predicted[1] if predicted else None,
     )
+    if isinstance(containers, Mapping) and isinstance(containers.get("containerd"), Mapping):
+        context.containerd_notes = tuple(answer.notes)
+    if context.toolkit_by_operator:
+        _operators(context, answer)
+        return
     told: dict[str, Any] = answer.as_dict()
     for name in _TOLD:
         setattr(decision, name, told.get(name))
@@ -61,8 +68,15 @@ def fill(context: Context, facts: object) -> None:
         decision.packages, decision.hold = {installed[0]: installed[1]}, [installed[0]]
     elif predicted is not None:
         decision.packages, decision.hold = {predicted[0]: predicted[2]}, [predicted[0]]
-    if isinstance(containers, Mapping) and isinstance(containers.get("containerd"), Mapping):
-        context.containerd_notes = tuple(answer.notes)
+
+
+def _operators(context: Context, answer: Any) -> None:
+    """Leave containerd to the operator's toolkit; what is wrong with its files is still told."""
+    decision = context.containerd
+    decision.version, decision.config_version, decision.path = answer.version, answer.config_version, answer.path
+    decision.owner = answer.owner
+    decision.because.append("the operator's toolkit configures containerd")
+    context.containerd_notes = tuple(note for note in context.containerd_notes if note.kind not in _OPERATORS_WORK)
 
 
 def _installed(context: Context) -> tuple[str, str] | None:

@@ -23,7 +23,7 @@ def fill(context: Context) -> None:
     """Fill in ``context.toolkit``; it stays empty where no toolkit is wanted on the host."""
     if not context.has_gpus or context.wishes.container_runtime != "containerd":
         return
-    if context.wishes.driver_owner == "operator":
+    if context.toolkit_by_operator or context.wishes.driver_owner == "operator":
         return
     decision = context.toolkit
     version = _version(context)

@@ -9,9 +9,11 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model.cluster import Cluster
 from ..model.decisions import ContainerdDecision, CudaDecision, DriverDecision, KernelDecision, ToolkitDecision
 from ..model.facts import UNKNOWN, Maybe
 from ..model.host import Gpu, Host
+from ..model.operator import OperatorDecision
 from ..model.version import DriverVersion
 from ..model.wishes import Wishes
 
@@ -108,6 +110,8 @@ class Context:
     toolkit: ToolkitDecision = field(default_factory=ToolkitDecision)
     containerd: ContainerdDecision = field(default_factory=ContainerdDecision)
     containerd_notes: tuple[Any, ...] = ()
+    cluster: Cluster | None = None
+    operator: OperatorDecision | None = None
     needs_space: bool = False
     changes: list[Any] = field(default_factory=list)
     pending: list[Any] = field(default_factory=list)
@@ -121,3 +125,8 @@ class Context:
     def wants_driver(self) -> bool:
         """Say whether the host itself is to have a driver from our hands."""
         return self.has_gpus and self.wishes.driver_owner == "host" and not self.borrowed_kernel
+
+    @property
+    def toolkit_by_operator(self) -> bool:
+        """Say whether the operator's container brings toolkit and runtime handler, and the host leaves them alone."""
+        return self.operator is not None and self.operator.toolkit_owner == "operator"

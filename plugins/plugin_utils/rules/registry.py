@@ -17,7 +17,10 @@ from functools import lru_cache
 from ..model.plan import Finding, Severity
 from .context import Candidate, Context
 
-FAMILIES = ("gpu", "driver", "kernel", "packages", "cuda", "containers", "operator", "health", "system")
+FAMILIES = (
+    "gpu", "driver", "kernel", "packages", "cuda", "containers", "health", "system", "operator", "operator_values",
+    "operator_driver", "operator_objects", "operator_runtime", "sharing", "mig", "monitoring",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,15 +79,20 @@ def _step(step: object) -> str:
     sources=["docs/design.md, section 3"],
 )
 def unread(context: Context) -> Iterator[Hit]:
-    """Fires when nothing seems to be missing, but facts that would show it were not read."""
-    if not context.has_gpus or context.changes or context.pending:
+    """Fires when nothing seems to be missing, but facts that would show it were not read.
+
+    A node whose driver is another's and whose kernel is left alone is only warned about: its plan is the cluster's.
+    """
+    if not context.has_gpus or any(one.role != "gpu_operator" for one in (*context.changes, *context.pending)):
         return
-    host = context.host
+    host, wishes = context.host, context.wishes
     read = {"packages.installed": host.packages.installed, "kernel.installed": host.kernels,
             "driver.loaded": host.driver.loaded, "nvswitches": host.nvswitches, "os.version": host.os.version}
     blind = [path for path, value in read.items() if value is UNKNOWN]
     if blind and not context.borrowed_kernel:
-        yield Hit(context.name, f"not known: {', '.join(f'{path} ({host.why_unknown(path)})' for path in blind)}")
+        others = context.operator is not None and wishes.driver_owner != "host" and wishes.kernel_policy == "off"
+        yield Hit(context.name, f"not known: {', '.join(f'{path} ({host.why_unknown(path)})' for path in blind)}",
+                  severity="warning" if others else None)
 
 
 @plan_rule(

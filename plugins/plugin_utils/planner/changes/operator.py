@@ -1,0 +1,127 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of the role gpu_operator: CRDs first, then release and values, driver objects and node labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...model import chart
+from ...model.cluster import Cluster
+from ...model.operator import OperatorDecision
+from ...model.plan import Change
+from ...rules import chart_keys
+from ...rules.context import Context
+
+ROLE = "gpu_operator"
+POLICY_CRD = "clusterpolicies.nvidia.com"
+_ALWAYS = (POLICY_CRD, "nvidiadrivers.nvidia.com")
+_SINCE_26_7 = ("gpuclusters.nvidia.com", "computedomains.resource.nvidia.com",
+               "computedomaincliques.resource.nvidia.com")
+_NFD = ("nodefeatures.nfd.k8s-sigs.io", "nodefeaturegroups.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io")
+# Values that only the chart's templates read: they do not reach the ClusterPolicy under these names.
+_CHART_ONLY = (
+    "operator", "nfd", "node-feature-discovery", "platform", "clusterPolicy", "gpuCluster", "draDriver", "extraObjects",
+    "driver.nvidiaDriverCRD", "driver.upgradePolicy.gpuPodDeletion", "devicePlugin.config.create",
+    "devicePlugin.config.data", "dcgmExporter.config", "migManager.config", "global",
+)
+_RESTARTS = ("driver", "toolkit", "cdi")
+
+
+def changes(context: Context) -> Iterator[Change]:
+    """Yield the changes in the order in which the role makes them."""
+    decision, here = context.operator, context.cluster
+    if decision is None or here is None:
+        return
+    yield from _crds(here, decision)
+    yield from _labels(context, here, decision)
+    yield from _release(here, decision)
+    yield from _objects(here, decision)
+
+
+def _crds(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    if not isinstance(here.crds, dict):
+        return
+    names = [*_ALWAYS, *(_SINCE_26_7 if decision.release >= (26, 7) else ())]
+    names += _NFD if chart.flag(decision.values, "nfd.enabled", True) else ()
+    for name in names:
+        if name not in here.crds:
+            yield Change(ROLE, "crd", name, None, decision.version,
+                         why=f"the chart of {decision.version} needs it, and Helm adds no CRD at an upgrade")
+    dropped = _dropped(here.crds.get(POLICY_CRD), decision)
+    if dropped:
+        yield Change(ROLE, "crd", POLICY_CRD, "of an older release", decision.version,
+                     why=f"the one in the cluster would drop {', '.join(dropped[:5])}")
+
+
+def _dropped(crd: object, decision: OperatorDecision) -> list[str]:
+    """Return the values that a ClusterPolicy CRD does not know and the API server would drop without a word."""
+    schema = _schema(crd)
+    if schema is None:
+        return []
+    found: list[str] = []
+    for path, _value in chart.paths(decision.values):
+        if any(path == one or path.startswith(f"{one}.") for one in (*_CHART_ONLY, *found)):
+            continue
+        if not _knows(schema, path) and not list(chart_keys.unknown(_tree(path), decision.release)):
+            found.append(path)
+    return found
+
+
+def _tree(path: str) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    chart.put(tree, path, None)
+    return tree
+
+
+def _schema(crd: object) -> Mapping[str, Any] | None:
+    """Return the schema of the spec in the version that is stored."""
+    versions = chart.at(crd, "spec.versions")
+    for version in versions if isinstance(versions, (list, tuple)) else ():
+        spec = chart.at(version, "schema.openAPIV3Schema.properties.spec")
+        if isinstance(spec, Mapping) and chart.flag(version, "storage", True):
+            return spec
+    return None
+
+
+def _knows(schema: Mapping[str, Any], path: str) -> bool:
+    """Say whether a schema has a path; where it does not look further into something, it does."""
+    here: Any = schema
+    for key in path.split("."):
+        properties = here.get("properties") if isinstance(here, Mapping) else None
+        if not isinstance(properties, Mapping):
+            return True
+        if key not in properties:
+            return bool(here.get("x-kubernetes-preserve-unknown-fields"))
+        here = properties[key]
+    return True
+
+
+def _labels(context: Context, here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    node = here.node_of(context.name)
+    for label, value in decision.labels.items():
+        there = node.labels.get(label) if node is not None else None
+        if there != value:
+            yield Change(ROLE, "label", f"{node.name if node is not None else context.name} {label}", there, value)
+
+
+def _release(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    if here.installed is None:
+        yield Change(ROLE, "install", "gpu-operator", None, decision.version)
+        return
+    paths = list(chart.differing(here.installed_values, decision.values))
+    restarts = any(path.split(".")[0] in _RESTARTS for path in paths)
+    if here.installed != decision.version:
+        yield Change(ROLE, "upgrade", "gpu-operator", here.installed, decision.version, "restart")
+    elif paths:
+        yield Change(ROLE, "values", "gpu-operator", None, ", ".join(paths[:8]), "restart" if restarts else "none")
+
+
+def _objects(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    there = {one.name: one.spec for one in here.drivers}
+    for one in decision.drivers:
+        before, after = there.get(one["name"]), one["spec"]
+        if before != after:
+            yield Change(ROLE, "driver", one["name"], before and before.get("version"), after["version"], "restart")

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which release of the operator: the installed one stays; a new cluster gets the newest that fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...model import version as versions
+from ...model.cluster import Cluster
+from ...model.operator import OperatorDecision
+from ...rules import operator_releases
+from ...rules.context import Context
+
+
+def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
+    """Fill in the version."""
+    wanted = context.wishes.operator_version
+    if wanted is not None:
+        decision.version = wanted if wanted.startswith("v") else f"v{wanted}"
+        decision.because.append("gpu_operator_version")
+    elif here.installed is not None:
+        decision.version = here.installed
+        decision.because.append("installed; auto does not move it")
+    else:
+        row = _newest(context, here)
+        decision.version = row.version if row is not None else None
+        if row is not None:
+            about = f" for Kubernetes {here.version}" if here.version else ""
+            decision.because.append(f"the newest supported release{about}")
+
+
+def _newest(context: Context, here: Cluster) -> Any:
+    """Return the newest release that fits; one that lists the wanted driver branch goes before a newer one."""
+    rows = [
+        row for row in context.matrix.operators()
+        if row.decides and row.life_cycle != "end of support"
+        and operator_releases.fits_kubernetes(row, here.version) is not False
+    ]
+    branch = _branch(context)
+    listing = [row for row in rows if branch is not None and branch in (row.drivers or {})]
+    return next(iter(listing or rows), None)
+
+
+def _branch(context: Context) -> str | None:
+    wishes = context.wishes
+    if wishes.driver_version is not None:
+        return versions.branch(wishes.driver_version)
+    return None if wishes.driver_branch == "auto" else wishes.driver_branch

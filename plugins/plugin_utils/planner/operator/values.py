@@ -1,0 +1,77 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The complete values: what a person asks for, dead keys translated, and what follows from the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...model import chart
+from ...model.cluster import Cluster
+from ...model.operator import OperatorDecision
+from ...rules import chart_keys, monitoring, operator_systems
+from ...rules.context import Context
+
+SERVICE_MONITOR = "servicemonitors.monitoring.coreos.com"
+_OWN_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def begin(here: Cluster, decision: OperatorDecision) -> None:
+    """Take over what a person asks for, with environment values as texts and dead keys in the words that count."""
+    decision.values = chart.copy(here.asked)
+    _dead_keys(decision)
+    for section in [path for path, _value in chart.paths(decision.values) if path.endswith(".env")]:
+        _environment(decision.values, section)
+
+
+def _dead_keys(decision: OperatorDecision) -> None:
+    if decision.release < (25, 3):
+        return
+    dead = chart.flag(decision.values, "driver.useOpenKernelModules")
+    if dead:
+        chart.put_if_absent(decision.values, "driver.kernelModuleType", "open")
+    chart.drop(decision.values, "driver.useOpenKernelModules")
+
+
+def _environment(values: dict[str, Any], path: str) -> None:
+    listed = chart.at(values, path)
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict) and "value" in entry:
+            told = chart.as_env(entry["value"])
+            entry["value"] = entry["value"] if told is None else told
+
+
+def finish(context: Context, here: Cluster, decision: OperatorDecision) -> None:
+    """Add what follows from release and cluster where nobody said otherwise."""
+    values = decision.values
+    chart.put_if_absent(values, "operator.upgradeCRD", False)
+    if "defaultRuntime" in chart_keys.known(decision.release).get("operator", ()) and decision.release < (25, 3):
+        chart.put_if_absent(values, "operator.defaultRuntime", "containerd")
+    chart.put_if_absent(values, "devicePlugin.enabled", True)
+    _monitoring(here, decision)
+    _tolerations(here, values)
+
+
+def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
+    values = decision.values
+    if chart.flag(values, "dcgmExporter.enabled") is False or not isinstance(here.crds, dict):
+        return
+    there = SERVICE_MONITOR in here.crds
+    if not there or here.prometheuses:
+        chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", there)
+    if not chart.flag(values, "dcgmExporter.serviceMonitor.enabled"):
+        return
+    for label, value in monitoring.selecting_labels(here).items():
+        given = chart.at(values, "dcgmExporter.serviceMonitor.additionalLabels")
+        if not isinstance(given, dict) or label not in given:
+            labels = {**(given if isinstance(given, dict) else {}), label: value}
+            chart.put(values, "dcgmExporter.serviceMonitor.additionalLabels", labels)
+
+
+def _tolerations(here: Cluster, values: dict[str, Any]) -> None:
+    taints = operator_systems.foreign_taints(here)
+    if taints and chart.at(values, "daemonsets.tolerations") is chart.ABSENT:
+        extra = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
+        chart.put(values, "daemonsets.tolerations", [dict(_OWN_TAINT), *extra])
+        chart.put_if_absent(values, "node-feature-discovery.worker.tolerations", [dict(_OWN_TAINT), *extra])

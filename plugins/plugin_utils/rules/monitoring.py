@@ -1,0 +1,83 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about monitoring: ServiceMonitors that Prometheus finds, intervals that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..model import chart
+from ..model.cluster import Cluster
+from .context import Context
+from .registry import Hit, plan_rule
+
+CRD = "servicemonitors.monitoring.coreos.com"
+ON_SINCE = (26, 7)  # dcgmExporter.serviceMonitor.enabled is true by default from here on
+_WRONG_ENV = {"DCGM_EXPORTER_COLLECT_INTERVAL": "DCGM_EXPORTER_INTERVAL"}
+
+
+def selecting_labels(cluster: Cluster) -> dict[str, str]:
+    """Return the labels by which the Prometheus of the cluster selects ServiceMonitors; {} if any will do."""
+    for one in cluster.prometheuses:
+        spec = one.get("spec")
+        selector = spec.get("serviceMonitorSelector") if isinstance(spec, Mapping) else None
+        labels = selector.get("matchLabels") if isinstance(selector, Mapping) else None
+        if isinstance(labels, Mapping):
+            return {str(key): str(value) for key, value in labels.items()}
+    return {}
+
+
+def _wanted(context: Context) -> bool:
+    values = context.operator.values if context.operator is not None else {}
+    default = context.operator is not None and context.operator.release >= ON_SINCE
+    on = chart.flag(values, "dcgmExporter.enabled", True) and chart.flag(values, "dcgmExporter.serviceMonitor.enabled",
+                                                                         default)
+    return bool(on)
+
+
+@plan_rule(
+    "OPR050", "warning", "A ServiceMonitor is wanted and its kind is not there",
+    why="The operator makes a ServiceMonitor only where the kind exists, and says nothing when it does not.",
+    remedy="install the Prometheus operator first, or set dcgmExporter.serviceMonitor.enabled: false",
+    sources=["docs/design.md, section 10", "https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/deployments/gpu-operator"],
+)
+def no_kind(context: Context) -> Iterator[Hit]:
+    """Fires when dcgmExporter.serviceMonitor.enabled is on and the cluster has no such CRD."""
+    here = context.cluster
+    if here is None or not isinstance(here.crds, dict) or CRD in here.crds or not _wanted(context):
+        return
+    yield Hit(CRD, f"dcgmExporter.serviceMonitor.enabled is true, but the cluster has no {CRD}: nothing is scraped")
+
+
+@plan_rule(
+    "OPR051", "warning", "Prometheus does not select the ServiceMonitor",
+    why="A Prometheus takes only ServiceMonitors with its own labels; one without them is never scraped, and silently.",
+    remedy="leave the label out, so that it is taken from the Prometheus, or set its selector",
+    sources=["https://github.com/prometheus-community/helm-charts/tree/main/charts/kube-prometheus-stack"],
+)
+def not_selected(context: Context) -> Iterator[Hit]:
+    """Fires when additionalLabels lack or contradict the labels by which Prometheus selects."""
+    if context.operator is None or context.cluster is None or not _wanted(context):
+        return
+    given = chart.at(context.operator.values, "dcgmExporter.serviceMonitor.additionalLabels")
+    have = given if isinstance(given, Mapping) else {}
+    for label, value in selecting_labels(context.cluster).items():
+        if str(have.get(label)) != value:
+            yield Hit("dcgmExporter.serviceMonitor.additionalLabels",
+                      f"the label {label} is {have.get(label)!r}; the cluster's Prometheus selects {label}={value}",
+                      f"set dcgmExporter.serviceMonitor.additionalLabels.{label}: {value}")
+
+
+@plan_rule(
+    "OPR052", "warning", "The exporter does not know this variable",
+    why="dcgm-exporter ignores variables that it does not know; the interval stays at 30 seconds.",
+    remedy="use the name that the exporter reads",
+    sources=["https://github.com/NVIDIA/dcgm-exporter/blob/main/pkg/cmd/app.go"],
+)
+def unknown_variable(context: Context) -> Iterator[Hit]:
+    """Fires for a variable in dcgmExporter.env that looks right and is not."""
+    for name in chart.env(context.operator.values, "dcgmExporter") if context.operator is not None else ():
+        if name in _WRONG_ENV:
+            yield Hit(f"dcgmExporter.env {name}", f"dcgm-exporter does not read {name}",
+                      f"use {_WRONG_ENV[name]}, in milliseconds")
