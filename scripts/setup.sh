@@ -111,18 +111,20 @@ make_venv() {
 }
 
 main() {
-    local python newest
+    local python newest second=""
     install_packages
     python=$(scripts/python.sh oldest) || exit 1
-    make_venv .venv "$python"
     if [ "${1:-}" = --newest ]; then
         newest=$(scripts/python.sh newest)
-        if [ "$(lock_for "$newest")" = "$(lock_for "$python")" ] && [ "$newest" = "$python" ]; then
+        if [ "$(minor "$newest")" = "$(minor "$python")" ]; then
             rm -rf .venv-newest
         else
-            make_venv .venv-newest "$newest"
+            make_venv .venv-newest "$newest" &
+            second=$!
         fi
     fi
+    make_venv .venv "$python"
+    [ -z "$second" ] || wait "$second" || exit 1
     say "ready"
 }
 
