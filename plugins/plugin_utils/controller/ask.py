@@ -9,25 +9,25 @@ Each question goes through the same ``plan()`` or the same matrix as a host does
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from . import edge, engine, policy_vars
+from . import edge, engine, gpu_names, policy_vars, question
+from .question import AskError
 
 _PCI = re.compile(r"10de:[0-9a-f]{4}\Z", re.IGNORECASE)
-_SYSTEM = re.compile(r"([a-z]+)[ -]?([0-9][0-9.]*)\Z")
+#: How many meanings of names are looked at.
+MOST = 64
 _ANSWER = ("branch", "version", "flavour", "source", "method", "predicted", "because")
-
-
-class AskError(ValueError):
-    """A question that cannot be meant: names what was given and what is allowed."""
 
 
 def driver_for(what: Any, system: str | None = None, arch: str = "x86_64", **policy: Any) -> dict[str, Any]:
     """Return the driver that the planner would choose.
 
-    ``what``: a PCI id (``10de:2330``), a list of ids, or facts of a host. ``system``: such as ``ubuntu 24.04``; not
+    ``what``: a name (``H100``), a PCI id (``10de:2330``), a list of them, or facts of a host.
+   ``system``: such as ``ubuntu 24.04``; not
     needed with facts. ``policy``: policy variables, with or without gpu_ (``cuda="12.4"``, ``driver_branch="580"``).
     Returns branch, version, flavour, source, method, predicted, because, and ``blocked``: the reasons against it, empty
     when there are none.
@@ -44,7 +44,6 @@ def driver_for(what: Any, system: str | None = None, arch: str = "x86_64", **pol
 def plan_for(what: Any, system: str | None, arch: str, policy: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole plan of a host that has these GPUs, this system and nothing else known."""
     planner = engine.load()
-    facts = _facts(edge.plain(what), system, arch)
     named = {name if name.startswith("gpu_") else f"gpu_{name}": edge.plain(value) for name, value in policy.items()}
     settings = planner.validate({})
     try:
@@ -54,7 +53,11 @@ def plan_for(what: Any, system: str | None, arch: str, policy: Mapping[str, Any]
     except planner.refusals as error:  # pylint: disable=catching-non-exception
         raise AskError(str(error)) from error
     today = datetime.datetime.now(datetime.timezone.utc).date()
-    return planner.plan(str(facts.get("host") or "asked"), facts, settings, matrix, today)
+    meanings, hosts = _hosts(edge.plain(what), system, arch, matrix)
+    plans = [planner.plan(str(facts.get("host") or "asked"), facts, settings, matrix, today) for facts in hosts]
+    if meanings:
+        question.agree(repr(what), meanings, plans)
+    return plans[0]
 
 
 def cuda_max(driver: Any) -> str | None:
@@ -90,29 +93,57 @@ def supported_on(driver: Any, kernel: Any, system: str, flavour: str = "open", s
     return bool(fit.answer == "builds")
 
 
-def _facts(what: Any, system: str | None, arch: str) -> dict[str, Any]:
+def supported_by(gpu: Any, driver: Any) -> bool:
+    """Say whether a driver version runs a GPU, given by PCI id or name; what is not known is not supported."""
+    if not isinstance(gpu, str):
+        raise AskError(f"{gpu!r} is neither a PCI id nor the name of a GPU")
+    matrix, version = engine.load().matrix(()), _driver(driver)
+    if matrix.branch(version.partition(".")[0]) is None:
+        return False
+    answers: dict[bool, list[str]] = {}
+    for one in _products(matrix, gpu):
+        answers.setdefault(matrix.supports(one, version).answer == "yes", []).append(f"{one.name} ({one.id})")
+    if len(answers) > 1:
+        runs, others = ", ".join(answers[True]), ", ".join(answers[False])
+        said = f"{version} runs {runs}; not {others}"
+        raise AskError(f"{gpu!r} may mean cards with different answers; name one of them. {said}")
+    return True in answers
+
+
+def _hosts(what: Any, system: str | None, arch: str, matrix: Any) -> tuple[list[tuple[Any, ...]], list[dict[str, Any]]]:
+    """Return what the GPUs may mean, and the facts of a host for each meaning; given facts mean themselves."""
     if isinstance(what, Mapping):
-        return dict(what)
-    ids = [what] if isinstance(what, str) else what
-    if not isinstance(ids, list) or not ids:
-        raise AskError(f"{what!r} is neither a PCI id, a list of PCI ids, nor facts of a host")
-    for item in ids:
-        if not isinstance(item, str) or not _PCI.match(item):
-            raise AskError(f"{item!r} is no PCI id of NVIDIA; such as 10de:2330 (lspci -nn shows it)")
+        return [], [dict(what)]
+    names = [what] if isinstance(what, str) else what
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        raise AskError(f"{what!r} is neither a PCI id, the name of a GPU, a list of them, nor facts of a host")
     if system is None:
-        raise AskError("system is needed with PCI ids, such as 'ubuntu 24.04'")
+        raise AskError("system is needed with PCI ids and names, such as 'ubuntu 24.04'")
     os_id, os_version = _system(system)
-    return {
-        "os": {"id": os_id, "version": os_version, "arch": arch},
-        "gpus": [{"address": f"0000:{number:02x}:00.0", "id": item.lower()} for number, item in enumerate(ids, 1)],
-    }
+    host = {"os": {"id": os_id, "version": os_version, "arch": arch}}
+    if all(_PCI.match(one) for one in names):
+        return [], [{**host, "gpus": [_gpu(number, one.lower()) for number, one in enumerate(names, 1)]}]
+    meanings = list(itertools.islice(itertools.product(*(_products(matrix, one) for one in names)), MOST))
+    hosts = [{**host, "gpus": [_gpu(number, one.id) for number, one in enumerate(gpus, 1)]} for gpus in meanings]
+    return meanings, hosts
+
+
+def _gpu(number: int, pci: str) -> dict[str, Any]:
+    return {"address": f"0000:{number:02x}:00.0", "id": pci}
+
+
+def _products(matrix: Any, name: str) -> tuple[Any, ...]:
+    try:
+        return gpu_names.find(matrix, name)
+    except gpu_names.UnknownGpu as error:
+        raise AskError(str(error)) from error
 
 
 def _system(system: Any) -> tuple[str, str]:
-    match = _SYSTEM.match(str(system).strip().lower())
-    if match is None:
-        raise AskError(f"{system!r} is no system; such as 'ubuntu 24.04' or 'debian 13'")
-    return match[1], match[2]
+    try:
+        return question.system("os", system)
+    except AskError:
+        raise AskError(f"{system!r} is no system; such as 'ubuntu 24.04' or 'debian 13'") from None
 
 
 def _driver(version: Any) -> str:

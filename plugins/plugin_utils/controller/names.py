@@ -17,7 +17,8 @@ _COLLECTION = pathlib.Path(__file__).resolve().parents[3]
 PLAYBOOK = {
     "gpu_hosts": "the hosts a playbook works on",
     "gpu_serial": "how many hosts are changed at a time",
-    "gpu_report": "file on the controller that gets the plans, as JSON or (.html) as a page; several with commas or as a list",
+    "gpu_report": "files on the controller that get the plans: .json, .html for people; several with commas",
+    "gpu_ask": "a question that is answered without a host (docs/ask.md)",
     "gpu_facts_file": "stored facts: a file, or a directory with one file a host",
     "gpu_force_apply": "run every task of the roles whatever the plan says",
     "gpu_lock_timeout": "seconds to wait for the package manager's lock",

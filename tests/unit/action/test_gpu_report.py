@@ -1,119 +1,91 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The actions gpu_report and gpu_compare: what they print, write and refuse."""
+"""The action gpu_report: which files it writes, and what it refuses."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import pathlib
 from typing import Any
 from unittest import mock
 
 import pytest
-from ansible import constants
-from ansible_collections.baremetal.nvidia.plugins.action import gpu_compare, gpu_report
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.baremetal.nvidia.plugins.action import gpu_report
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import freshness
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import policy
 
-OK = {"verdict": "ok", "changes": [], "pending": [], "findings": [], "decisions": {}, "run_id": freshness.RUN_ID}
-
-
-class HostVars:
-    def __init__(self, plans: dict[str, Any]) -> None:
-        self.plans = plans
-
-    def raw_get(self, host: str) -> dict[str, Any]:
-        plan = self.plans[host]
-        return {"ansible_facts": {} if plan is None else {"gpu_plan": plan}}
+PLAN = {"verdict": "ok", "changes": [], "pending": [], "findings": [], "decisions": {}, "run_id": freshness.RUN_ID}
 
 
-def run(module: Any, variables: dict[str, Any], **args: Any) -> dict[str, Any]:
-    task = mock.MagicMock(args=args, async_val=0, check_mode=False)
-    action = module.ActionModule(
-        task=task,
+class HostVars(dict):
+    def raw_get(self, host: str) -> Any:
+        return self[host]
+
+
+def report(variables: dict[str, Any] | None = None, **args: Any) -> dict[str, Any]:
+    hosts = HostVars(g1={"ansible_facts": {"gpu_plan": PLAN}}, g2={"ansible_facts": {}})
+    known = {"ansible_play_hosts_all": ["g1", "g2"], "hostvars": hosts, **(variables or {})}
+    action = gpu_report.ActionModule(
+        task=mock.MagicMock(args=args, async_val=0, check_mode=False),
         connection=mock.MagicMock(),
         play_context=mock.MagicMock(),
-        loader=None,
-        templar=None,
+        loader=DataLoader(),
+        templar=Templar(loader=DataLoader(), variables=known),
         shared_loader_obj=None,
     )
-    result: dict[str, Any] = action.run(task_vars=variables)
-    return result
+    return action.run(task_vars=known)
 
 
-@pytest.fixture(name="shown")
-def _shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    lines: list[str] = []
-    monkeypatch.setattr(gpu_report.display, "display", lines.append)
-    return lines
+@pytest.mark.parametrize("together", ["{0}/plan.json,{0}/fleet.html", ["{0}/plan.json", "{0}/fleet.html"]])
+def test_the_suffix_says_what_is_written(tmp_path: pathlib.Path, together: Any) -> None:
+    given = together.format(tmp_path) if isinstance(together, str) else [one.format(tmp_path) for one in together]
+    result = report(path=given, title="After")
+    assert result["summary"]["reports"] == [str(tmp_path / "plan.json"), str(tmp_path / "fleet.html")]
+    assert result["summary"]["report"] == str(tmp_path / "plan.json")
+    content = json.loads((tmp_path / "plan.json").read_text())
+    assert list(content["hosts"]) == ["g1"] and content["unread"] == ["g2"] and content["matrix"]["days"] == 180
+    page = (tmp_path / "fleet.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "GPU hosts: After" in page and content["matrix"]["oldest"] in page
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["fleet.html", "plan.json"], "nothing half-written is left"
 
 
-def fleet(**plans: Any) -> dict[str, Any]:
-    return {"hostvars": HostVars(plans), "ansible_play_hosts_all": list(plans)}
+def test_a_name_without_suffix_is_json_and_no_name_is_no_file(tmp_path: pathlib.Path) -> None:
+    report(path=str(tmp_path / "plan"))
+    assert json.loads((tmp_path / "plan").read_text())["summary"]["hosts"] == 2
+    for nothing in ("", [], None):
+        assert "reports" not in report(path=nothing)["summary"]
 
 
-def test_prints_once_and_hands_the_summary_to_awx(shown: list[str]) -> None:
-    result = run(gpu_report, fleet(g1=OK, g2=OK, lost=None), title="Result")
-    assert len(shown) == 1 and shown[0].startswith("\nResult\n") and "g[1-2] (2)" in shown[0] and "lost" in shown[0]
-    assert result["summary"]["verdicts"] == {"blocked": 0, "change": 0, "ok": 2, "unread": 1}
-    assert result["ansible_stats"] == {
-        "data": {"gpu_summary": result["summary"]},
-        "per_host": False,
-        "aggregate": False,
-    }
-    assert not result["changed"]
-
-
-def test_a_plan_of_another_run_counts_as_not_read(shown: list[str]) -> None:
-    result = run(gpu_report, fleet(g1={**OK, "run_id": "yesterday"}))
-    assert result["summary"]["unread_hosts"] == ["g1"]
-
-
-def test_json_is_written_whole(shown: list[str], tmp_path: pathlib.Path) -> None:
-    target = tmp_path / "plan.json"
-    result = run(gpu_report, fleet(g1=OK), path=str(target), show=False)
-    assert shown == [] and json.loads(target.read_text())["hosts"]["g1"]["verdict"] == "ok"
-    assert result["summary"]["report"] == str(target)
-    assert [item.name for item in tmp_path.iterdir()] == ["plan.json"], "no partial file is left"
-
-
-def test_a_place_that_cannot_be_written_is_named(shown: list[str], tmp_path: pathlib.Path) -> None:
-    result = run(gpu_report, fleet(g1=OK), path=str(tmp_path / "nowhere" / "plan.json"))
-    assert result["failed"] and "nowhere" in result["msg"] and "Traceback" not in result["msg"]
-
-
-def test_programs_get_no_table(shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "DEFAULT_STDOUT_CALLBACK", "ansible.posix.json")
-    run(gpu_report, fleet(g1=OK))
-    assert shown == []
-
-
-def test_chosen_hosts_and_failed_ones(shown: list[str]) -> None:
-    result = run(gpu_report, fleet(g1=OK, g2=OK), hosts=["g2"], failed=["g2"])
-    assert result["summary"]["hosts"] == 1 and result["summary"]["failed_hosts"] == ["g2"]
-
-
-PLANNED = {"ansible_facts": {"gpu_plan": OK, "gpu_facts": {"kernel": {"installed": []}}}}
-
-
-def test_compare_passes_a_host_as_planned_and_says_the_level() -> None:
-    result = run(gpu_compare, PLANNED)
-    assert not result.get("failed") and result["level"] == "static" and result["differences"] == []
-
-
-def test_compare_fails_with_what_differs() -> None:
-    changed = {**OK, "changes": [{"role": "gpu_kernel", "action": "hold", "target": "linux-image-amd64"}]}
-    result = run(gpu_compare, {"ansible_facts": {**PLANNED["ansible_facts"], "gpu_plan": changed}})
-    assert result["failed"] and "- still to be done: gpu_kernel hold linux-image-amd64" in result["msg"]
+def test_old_rows_are_counted_by_the_age_that_a_person_sets() -> None:
+    assert report()["summary"]["matrix_rows_old"] == 0
+    matrix = mock.MagicMock()
+    matrix.unchecked_for.return_value = {"branches": 2, "cuda_toolkits": 1}
+    matrix.oldest_check.return_value = datetime.date(2026, 1, 2)
+    planner = mock.MagicMock(matrix=lambda overlays: matrix, validate=policy.validate, refusals=(policy.PolicyError,))
+    with (
+        mock.patch.object(gpu_report.engine, "load", lambda: planner),
+        mock.patch.object(gpu_report.display, "display") as shown,
+    ):
+        result = report({"gpu_matrix_max_age": trust_as_template("{{ 15 * 2 }}")})
+    assert result["summary"]["matrix_rows_old"] == 3
+    assert matrix.unchecked_for.call_args.args[1] == 30
+    assert "3 row(s) of the compatibility matrix were not checked for more than 30 days" in shown.call_args.args[0]
 
 
 @pytest.mark.parametrize(
-    "known",
-    [{}, {"gpu_plan": OK}, {"gpu_plan": {**OK, "run_id": "old"}, "gpu_facts": {}}, {"gpu_plan": OK, "gpu_facts": None}],
+    ("args", "variables", "says"),
+    [
+        ({"path": "plan.htlm"}, {}, "'plan.htlm'; a name that ends in .json or .html"),
+        ({"path": 7}, {}, "path is 7"),
+        ({"path": ["a.json", 7]}, {}, "a list of them"),
+        ({"path": "a.json,"}, {}, "a list of them"),
+        ({"path": "/no/such/place/plan.json"}, {}, "/no/such/place/plan.json cannot be written: No such file"),
+        ({}, {"gpu_matrix_max_age": "soon"}, "gpu_matrix_max_age"),
+        ({}, {"gpu_matrix_max_age": trust_as_template("{{ nothing }}")}, "gpu_matrix_max_age cannot be evaluated"),
+    ],
 )
-def test_compare_needs_a_reading_of_this_run(known: dict[str, Any]) -> None:
-    result = run(gpu_compare, {"ansible_facts": known})
-    assert result["failed"] and "gather: always" in result["msg"]
-
-
-def test_compare_refuses_a_level_that_there_is_not() -> None:
-    result = run(gpu_compare, PLANNED, level="deep")
-    assert result["failed"] and "gpu_verify_level" in result["msg"] and "'deep'" in result["msg"]
+def test_refusals_name_the_value(args: dict[str, Any], variables: dict[str, Any], says: str) -> None:
+    result = report(variables, **args)
+    assert result["failed"] and says in result["msg"]

@@ -13,14 +13,21 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleError
-from ansible_collections.baremetal.nvidia.plugins.filter import gpu_cuda_max, gpu_driver_for, gpu_frameworks_ok
-from ansible_collections.baremetal.nvidia.plugins.test import gpu_driver_supported_on
+from ansible_collections.baremetal.nvidia.plugins.filter import (
+    gpu_ask,
+    gpu_cuda_max,
+    gpu_driver_for,
+    gpu_frameworks_ok,
+)
+from ansible_collections.baremetal.nvidia.plugins.test import gpu_driver_supported_on, gpu_supported_by
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 driver_for = gpu_driver_for.FilterModule().filters()["gpu_driver_for"]
 cuda_max = gpu_cuda_max.FilterModule().filters()["gpu_cuda_max"]
 frameworks_ok = gpu_frameworks_ok.FilterModule().filters()["gpu_frameworks_ok"]
 supported_on = gpu_driver_supported_on.TestModule().tests()["gpu_driver_supported_on"]
+supported_by = gpu_supported_by.TestModule().tests()["gpu_supported_by"]
+ask = gpu_ask.FilterModule().filters()["gpu_ask"]
 
 
 def test_a_driver_for_these_gpus() -> None:
@@ -33,6 +40,30 @@ def test_a_driver_for_these_gpus() -> None:
 def test_policy_can_be_asked_with_and_without_prefix(name: str) -> None:
     answer = driver_for("10de:1db5", "ubuntu 24.04", **{name: "595"})
     assert answer["branch"] == "580" and "Volta" in " ".join(answer["blocked"])
+
+
+def test_names_can_be_asked() -> None:
+    assert driver_for("T4", "debian 12") == driver_for("10de:1eb8", "debian 12")
+    assert driver_for(["T4", "10de:1eb8"], "debian 12")["branch"] == "535"
+    assert driver_for("H100", "ubuntu 24.04")["blocked"] == []
+
+
+def test_a_whole_question() -> None:
+    found = ask({"gpu": "T4", "os": "debian 12", "cuda": "12.2"})
+    assert found["possible"] and found["driver"]["branch"] == "535" and found["kernels"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver", "supported"),
+    [
+        ("10de:1db5", "580.178.04", True),
+        ("V100", "595.91.07", False),
+        ("H100", "470.256.02", False),
+        ("T4", "999.1.1", False),
+    ],
+)
+def test_a_driver_for_a_gpu(gpu: str, driver: str, supported: bool) -> None:
+    assert supported_by(gpu, driver) is supported
 
 
 def test_facts_of_a_host_can_be_asked() -> None:
@@ -75,6 +106,15 @@ def test_a_driver_on_a_kernel(kernel: str, flavour: str, supported: bool) -> Non
         (driver_for, ["10de:1eb8", "what ever"], {}, "what ever"),
         (driver_for, ["10de:1eb8", "debian 12"], {"driver_brnch": "580"}, "gpu_driver_branch"),
         (driver_for, ["10de:1eb8", "debian 12"], {"driver_version": 580.1}, "quote"),
+        (driver_for, ["H1000", "debian 12"], {}, "the nearest are H100"),
+        (driver_for, ["RTX", "debian 12"], {}, "different answers"),
+        (driver_for, [["T4", 4], "debian 12"], {}, "nor facts of a host"),
+        (ask, ["H100"], {}, "mapping"),
+        (ask, [{"gpu": "T4", "os": "debian 12", "cuda": 12.2}], {}, "gpu_cuda"),
+        (ask, [], {}, "argument"),
+        (supported_by, ["RTX 6000", 580.1], {}, "no driver version"),
+        (supported_by, [["T4"], "580.178.04"], {}, "neither a PCI id"),
+        (supported_by, ["RTX", "535.261.03"], {}, "different answers"),
         (cuda_max, [580.1], {}, "quote it"),
         (frameworks_ok, ["580.178.04", "pytorch"], {}, "mapping"),
         (supported_on, ["1.2", "6.1", "debian 12", "closed"], {}, "proprietary"),
@@ -95,14 +135,16 @@ def test_ansible_finds_them_by_their_full_names() -> None:
         "{{ [('10de:1eb8' | baremetal.nvidia.gpu_driver_for('debian 12')).branch, "
         "'580.178.04' | baremetal.nvidia.gpu_cuda_max, "
         "('580.178.04' | baremetal.nvidia.gpu_frameworks_ok({'pytorch': '2.7'})).pytorch.ok, "
-        "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13')] | to_json }}"
+        "'550.163.01' is baremetal.nvidia.gpu_driver_supported_on('7.2.12+deb14-amd64', 'debian 13'), "
+        "({'gpu': 'T4', 'os': 'debian 12'} | baremetal.nvidia.gpu_ask).possible, "
+        "'V100' is baremetal.nvidia.gpu_supported_by('595.91.07')] | to_json }}"
     )
     command = [str(pathlib.Path(sys.executable).with_name("ansible")), "localhost", "-m", "ansible.builtin.debug", "-a"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
     command.append(json.dumps({"msg": template}))
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '["535", "13.0", true, false]' in done.stdout.replace('\\"', '"')
+    assert '["535", "13.0", true, false, true, false]' in done.stdout.replace('\\"', '"')
 
 
 @pytest.mark.parametrize(
