@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT / "molecule" / "shared"
-DEFAULT_NAME = "site"
+DEFAULT_NAME = "default"
 FIRST_PORT = 22200
 # Where hosts see the repository, the proved modules and the downloaded packages.
 HOST_REPOSITORY = "/srv/baremetal-nvidia-lab"
