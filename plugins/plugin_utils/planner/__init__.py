@@ -32,7 +32,7 @@ def plan(
 ) -> dict[str, Any]:
     """Return the plan of one host in the shape of docs/design.md, section 5: plain data, ready for JSON.
 
-    ``cluster`` are the facts of the cluster that the host is a node of (section 10), None where there is none.
+    ``cluster`` are the facts of the cluster that the host is a node of (section 3), None where there is none.
 
     Takes any facts without raising; raises :class:`~..model.policy.PolicyError` for a policy that cannot be meant.
     """

@@ -15,6 +15,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .operator import fleet as operator_fleet
+
 
 def plan_fleet(
     plans: Iterable[Mapping[str, Any]],
@@ -24,7 +26,8 @@ def plan_fleet(
 ) -> dict[str, Any]:
     """Return verdicts, shapes and builds of a fleet; the plans are those of :func:`.plan`, in any order.
 
-    ``cluster``, ``policy`` and ``now`` are for the operator's decisions, which are none before a cluster is known.
+    ``operator`` is what the cluster's operator is to be like for all of them together, None where no host is a node.
+    ``cluster``, ``policy`` and ``now`` went into the plans already.
     """
     ordered = sorted(plans, key=lambda plan: str(plan.get("host")))
     verdicts: dict[str, list[str]] = {"ok": [], "change": [], "blocked": []}
@@ -42,7 +45,7 @@ def plan_fleet(
         "verdicts": verdicts,
         "shapes": [{"shape": name, "hosts": hosts} for name, hosts in sorted(shapes.items())],
         "builds": [{**entry, "build_on": entry["hosts"][0]} for _key, entry in sorted(builds.items())],
-        "operator": None,
+        "operator": operator_fleet.together(ordered),
     }
 
 

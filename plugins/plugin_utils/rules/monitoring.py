@@ -40,7 +40,7 @@ def _wanted(context: Context) -> bool:
     "OPR050", "warning", "A ServiceMonitor is wanted and its kind is not there",
     why="The operator makes a ServiceMonitor only where the kind exists, and says nothing when it does not.",
     remedy="install the Prometheus operator first, or set dcgmExporter.serviceMonitor.enabled: false",
-    sources=["docs/design.md, section 10", "https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/deployments/gpu-operator"],
+    sources=["docs/design.md, section 3", "https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/deployments/gpu-operator"],
 )
 def no_kind(context: Context) -> Iterator[Hit]:
     """Fires when dcgmExporter.serviceMonitor.enabled is on and the cluster has no such CRD."""

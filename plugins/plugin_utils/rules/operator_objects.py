@@ -54,6 +54,13 @@ def same_node(context: Context) -> Iterator[Hit]:
             all_nodes = f"; {empty[0]} has no selector and takes every node" if empty else ""
             yield Hit(", ".join(both[:5]), f"the NVIDIADriver objects {first.name} and {second.name} both select "
                                            f"{', '.join(both[:5])}{all_nodes}")
+    node = context.cluster.node_of(context.name)
+    for planned in context.operator.drivers if context.operator is not None and node is not None else ():
+        for one in objects:
+            if node is not None and one.takes(node) and one.name != planned["name"]:
+                yield Hit(node.name, f"{planned['name']} ({planned['spec']['version']}) is wanted for {node.name}, "
+                                     f"which {one.name} ({one.spec.get('version')}) selects already",
+                          f"change {one.name}, or its selector")
     for one in context.cluster.drivers:
         if _OWNER in one.selector:
             yield Hit(one.name, f"the selector of {one.name} uses {_OWNER}, which the operator sets itself",

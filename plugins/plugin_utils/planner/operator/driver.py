@@ -56,15 +56,18 @@ def precompiled(context: Context, values: dict[str, Any]) -> bool:
     return context.wishes.driver_method == "precompiled" if asked is None else asked
 
 
-def wanted(context: Context, here: Cluster, decision: OperatorDecision) -> str | None:
-    """Return the driver version for the chart, the branch alone where the image is precompiled."""
-    version = _version(context, here, decision)
+def wanted(context: Context, here: Cluster, decision: OperatorDecision, objects: bool = False) -> str | None:
+    """Return the driver version for the chart, the branch alone where the image is precompiled.
+
+    None where the chart's own default does; an object needs one in any case.
+    """
+    version = _version(context, here, decision, objects)
     if version is None:
         return None
     return versions.branch_of(version) or version[:3] if precompiled(context, decision.values) else version
 
 
-def _version(context: Context, here: Cluster, decision: OperatorDecision) -> str | None:
+def _version(context: Context, here: Cluster, decision: OperatorDecision, objects: bool) -> str | None:
     wishes, row = context.wishes, operator_releases.row(context)
     asked = chart.text(decision.values, "driver.version")
     if asked is not None:
@@ -74,21 +77,30 @@ def _version(context: Context, here: Cluster, decision: OperatorDecision) -> str
     listed = (row.drivers or {}) if row is not None else {}
     if wishes.driver_branch != "auto":
         return _newest(context, listed, wishes.driver_branch)
-    before = chart.text(here.installed_values, "driver.version")
-    if before is not None:
+    before = _before(context, here)
+    if before is not None and _supported(context, before):
         return before
-    if context.host.driver.origin == "operator" and isinstance(context.host.driver.loaded, str):
-        return context.host.driver.loaded
     if row is None:
         return None
     if _supported(context, str(row.default_driver)):
-        return str(row.default_driver)
+        return None if here.installed == decision.version and not objects else str(row.default_driver)
     for branch in sorted(listed, reverse=True):
         known = context.matrix.branch(branch)
         settled = known is not None and known.type in ("production", "lts") and known.supported_on(context.now)
         if settled and listed[branch] and _supported(context, str(listed[branch][0])):
             return str(listed[branch][0])
     return None
+
+
+def _before(context: Context, here: Cluster) -> str | None:
+    """Return the driver that the operator brings now; auto does not move it, also not with a new chart's default."""
+    if context.host.driver.origin == "operator" and isinstance(context.host.driver.loaded, str):
+        return context.host.driver.loaded
+    given = chart.text(here.installed_values, "driver.version")
+    if given is not None or here.installed is None or context.operator is None:
+        return given
+    row = context.matrix.operator(here.installed) if here.installed != context.operator.version else None
+    return str(row.default_driver) if row is not None else None
 
 
 def _newest(context: Context, listed: Any, branch: str) -> str | None:

@@ -10,10 +10,9 @@ from typing import Any
 from ...model import chart
 from ...model.cluster import Cluster
 from ...model.operator import OperatorDecision
-from ...rules import chart_keys, monitoring, operator_systems
+from ...rules import monitoring, operator_systems
 from ...rules.context import Context
 
-SERVICE_MONITOR = "servicemonitors.monitoring.coreos.com"
 _OWN_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -44,22 +43,34 @@ def _environment(values: dict[str, Any], path: str) -> None:
 
 def finish(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Add what follows from release and cluster where nobody said otherwise."""
-    values = decision.values
-    chart.put_if_absent(values, "operator.upgradeCRD", False)
-    if "defaultRuntime" in chart_keys.known(decision.release).get("operator", ()) and decision.release < (25, 3):
-        chart.put_if_absent(values, "operator.defaultRuntime", "containerd")
-    chart.put_if_absent(values, "devicePlugin.enabled", True)
+    settle(here, decision, "operator.upgradeCRD", False)  # the role applies the CRDs itself
+    settle(here, decision, "devicePlugin.enabled", True)
+    if decision.release < (25, 3):
+        settle(here, decision, "operator.defaultRuntime", "containerd")
     _monitoring(here, decision)
-    _tolerations(here, values)
+    _tolerations(here, decision.values)
+
+
+def settle(here: Cluster, decision: OperatorDecision, path: str, value: Any) -> None:
+    """Set what nobody asked for: as it is where the operator runs already, else the given value.
+
+    So a cluster that runs well is not touched for the sake of a value that the chart has by itself.
+    """
+    before = chart.at(here.installed_values, path)
+    if before is not chart.ABSENT:
+        chart.put_if_absent(decision.values, path, chart.copy(before))
+    elif here.installed is None or here.installed != decision.version:
+        chart.put_if_absent(decision.values, path, value)
 
 
 def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
     values = decision.values
     if chart.flag(values, "dcgmExporter.enabled") is False or not isinstance(here.crds, dict):
         return
-    there = SERVICE_MONITOR in here.crds
-    if not there or here.prometheuses:
-        chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", there)
+    if monitoring.CRD not in here.crds and decision.release >= monitoring.ON_SINCE:
+        chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", False)
+    elif monitoring.CRD in here.crds and here.prometheuses:
+        chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", True)
     if not chart.flag(values, "dcgmExporter.serviceMonitor.enabled"):
         return
     for label, value in monitoring.selecting_labels(here).items():

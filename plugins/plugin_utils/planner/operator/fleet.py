@@ -1,0 +1,120 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One operator for many hosts: their decisions brought together, driver objects where they want different drivers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...model import chart
+from ...model.cluster import DRIVER_LABEL
+from ...model.version import try_loose
+from .objects import LABEL, spec
+
+_TOOLKIT_LABEL = "nvidia.com/gpu.deploy.container-toolkit"
+_DRIVER_KEYS = ("version", "usePrecompiled", "kernelModuleType", "useOpenKernelModules")
+_SETTLED = ("driver", "toolkit", "driver.enabled", "toolkit.enabled", "driver.nvidiaDriverCRD",
+            *(f"driver.{key}" for key in _DRIVER_KEYS))
+
+
+def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return version, values, driver objects, labels by host, and what hosts do not agree on; None without nodes."""
+    told = {str(plan.get("host")): (plan.get("decisions") or {}).get("operator") for plan in plans}
+    decided = {host: one for host, one in told.items() if one}
+    if not decided:
+        return None
+    owned = {host: one for host, one in decided.items() if chart.flag(one["values"], "driver.enabled", True)}
+    first = next(iter((owned or decided).values()))
+    values = chart.copy(first["values"])
+    labels: dict[str, dict[str, str]] = {host: dict(one["labels"]) for host, one in decided.items()}
+    _owners(decided, values, labels)
+    drivers = _drivers(owned, values, labels, first["version"])
+    return {
+        "version": first["version"],
+        "values": values,
+        "drivers": drivers,
+        "labels": {host: told for host, told in sorted(labels.items()) if told},
+        "conflicts": _conflicts(decided),
+    }
+
+
+def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str]]) -> None:
+    """Switch on what some nodes need, and keep it from those that have it by themselves."""
+    for part, label, kept_away in (("driver", DRIVER_LABEL, "pre-installed"), ("toolkit", _TOOLKIT_LABEL, "false")):
+        without = [host for host, one in decided.items() if chart.flag(one["values"], f"{part}.enabled", True) is False]
+        if not without or len(without) == len(decided):
+            continue
+        chart.put(values, f"{part}.enabled", True)
+        for host in without:
+            labels[host][label] = kept_away
+
+
+def _drivers(
+    owned: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str]], version: str | None
+) -> list[dict[str, Any]]:
+    """Return driver objects, one for each driver that is wanted; none where the chart's values do for all."""
+    groups: dict[str, list[str]] = {}
+    for host, one in owned.items():
+        if one["drivers"] or not chart.flag(one["values"], "driver.nvidiaDriverCRD.enabled"):
+            groups.setdefault(json.dumps(_wanted(one), sort_keys=True), []).append(host)
+    by_objects = any(one["drivers"] for one in owned.values())
+    if not groups or (len(groups) == 1 and not by_objects):
+        return []
+    chart.put(values, "driver.nvidiaDriverCRD.enabled", True)
+    chart.put(values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
+    for key in _DRIVER_KEYS:
+        chart.drop(values, f"driver.{key}")
+    keys = sorted(groups, key=lambda key: (json.loads(key)["version"], key))
+    names = _names([json.loads(key) for key in keys])
+    found = []
+    for key, name in zip(keys, names, strict=True):
+        found.append({"name": name, "spec": spec(json.loads(key), try_loose(version) or (), name)})
+        for host in groups[key]:
+            labels[host][LABEL] = name
+    return found
+
+
+def _wanted(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tells one driver from another."""
+    source = one["drivers"][0]["spec"] if one["drivers"] else one["values"].get("driver") or {}
+    older = "open" if source.get("useOpenKernelModules") else "auto"
+    return {
+        "version": str(source.get("version")),
+        "usePrecompiled": bool(source.get("usePrecompiled", False)),
+        "kernelModuleType": source.get("kernelModuleType") or older,
+        "repository": source.get("repository"),
+        "image": source.get("image"),
+    }
+
+
+def _names(wanted: list[dict[str, Any]]) -> list[str]:
+    """Return a name for each: by branch, by version where a branch is there twice, with its kind where that is."""
+    names = [f"driver-{one['version'].split('.')[0]}" for one in wanted]
+    for longer in (_by_version, _by_kind):
+        names = [longer(one, name) if names.count(name) > 1 else name for one, name in zip(wanted, names, strict=True)]
+    return names
+
+
+def _by_version(one: Mapping[str, Any], _name: str) -> str:
+    return f"driver-{one['version']}"
+
+
+def _by_kind(one: Mapping[str, Any], name: str) -> str:
+    return f"{name}-{one['kernelModuleType']}" + ("-precompiled" if one["usePrecompiled"] else "")
+
+
+def _conflicts(decided: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the values that one chart cannot have in two ways, with what each host wants."""
+    first = next(iter(decided.values()))
+    paths = {path for one in decided.values() for path in chart.differing(first["values"], one["values"])}
+    found = []
+    for path in sorted(paths):
+        if path in _SETTLED or path.startswith("driver.nvidiaDriverCRD."):
+            continue
+        wanted = {host: chart.at(one["values"], path) for host, one in decided.items()}
+        found.append({"path": path, "wanted": {host: None if value is chart.ABSENT else value
+                                               for host, value in sorted(wanted.items())}})
+    return found
