@@ -11,8 +11,8 @@ module: gpu_plan
 short_description: Plan what a GPU host needs
 description:
   - Compares what is on the host (RV(ansible_facts.gpu_facts)) with the policy variables (C(gpu_*)) and the
-    compatibility
-    matrix, and returns one plan. Nothing on the host is changed, and no host is asked unless O(gather) says so.
+    compatibility matrix, and returns one plan. Nothing on the host is changed, and no host is asked unless O(gather)
+    says so.
   - Runs on the controller. The same facts, policy and matrix give the same plan on any machine.
   - A plan that this run made already is used again when facts, policy and matrix are the same; one that a fact cache
     kept from an earlier run never is.
@@ -24,8 +24,7 @@ options:
     description:
       - Whether M(baremetal.nvidia.gpu_facts) is run here, in the same task.
       - V(never) plans from the facts that are there and fails without any; V(missing) reads the host unless this run
-        did
-        so already; V(always) reads it again, as is right after a change.
+        did so already; V(always) reads it again, as is right after a change.
     type: str
     choices: [never, missing, always]
     default: never
@@ -35,8 +34,7 @@ options:
   facts_file:
     description:
       - Facts stored on the controller, instead of those of the host. A directory holds C(HOST.json) or C(HOST.yml); a
-        file
-        holds the facts of one host, or a mapping of host names to facts.
+        file holds the facts of one host, or a mapping of host names to facts.
       - A relative path is taken from the working directory.
     type: path
   stored:
@@ -131,8 +129,7 @@ ansible_facts:
     gpu_plan:
       description:
         - The plan, with C(verdict), C(decisions), C(changes), C(pending), C(findings), C(subject), C(run_id),
-          C(digests),
-          C(facts_age), C(facts_from) and C(lists_old).
+          C(digests), C(facts_age), C(facts_from) and C(lists_old).
       type: dict
       returned: success
     gpu_facts:

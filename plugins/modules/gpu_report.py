@@ -11,8 +11,7 @@ module: gpu_report
 short_description: Show the plans of all hosts of the play
 description:
   - Prints the plans that M(baremetal.nvidia.gpu_plan) made in this run as a table, hosts of the same shape in one row,
-    and
-    writes them as JSON or as an HTML page if asked to.
+    and writes them as JSON or as an HTML page if asked to.
   - Runs once a play, on the controller; no host is asked.
   - Sets the custom statistics C(gpu_summary), which AWX keeps as an artifact of the job.
   - The table is printed as it is, not as a value; with a callback that programs read (json, jsonl, junit) it is left

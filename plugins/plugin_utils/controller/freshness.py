@@ -41,8 +41,7 @@ def take(facts: Any, now: float) -> tuple[dict[str, Any], str, int | None]:
     """Return (facts as plain data, their digest, their age in seconds or None when they do not say).
 
     The moment of reading is no part of what the host is: it is left out of the digest. A host's clock may be ahead of
-    the
-    controller's; such facts are 0 seconds old.
+    the controller's; such facts are 0 seconds old.
     """
     read_at = facts.get("read_at") if isinstance(facts, Mapping) else None
     timeless = {key: value for key, value in facts.items() if key != "read_at"} if read_at is not None else facts

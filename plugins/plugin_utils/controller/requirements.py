@@ -31,11 +31,10 @@ def core_problem(version: str) -> str | None:
     found = (int(numbers[1]), int(numbers[2])) if numbers else None
     if found is not None and CORE_MINIMUM <= found < CORE_BELOW:
         return None
+    low, high = _dotted(CORE_MINIMUM), _dotted(CORE_BELOW)
     return (
-        f"ansible-core {version} is not supported: baremetal.nvidia needs at least {_dotted(CORE_MINIMUM)} and less "
-        f"than "
-        f"{_dotted(CORE_BELOW)}. Install one of these (pip install 'ansible-core>={_dotted(CORE_MINIMUM)},"
-        f"<{_dotted(CORE_BELOW)}') or take the execution environment of the collection."
+        f"ansible-core {version} is not supported: baremetal.nvidia needs at least {low} and less than {high}. "
+        f"Install one of these (pip install 'ansible-core>={low},<{high}') or take the execution environment of the collection."
     )
 
 
@@ -45,12 +44,9 @@ def module_problem(result: Mapping[str, Any], core_version: str) -> str | None:
     if _TOO_OLD.search(text):
         return (
             f"the host's Python is older than {TARGET_PYTHON}, and ansible-core {core_version} cannot run modules on "
-            f"it. "
-            f"Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for Python "
-            f"3.6 "
-            f"alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The host can "
-            f"still be "
-            f"planned and reported from stored facts (gpu_facts_file)."
+            f"it. Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for Python "
+            f"3.6 alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The host can "
+            f"still be planned and reported from stored facts (gpu_facts_file)."
         )
     if _NO_PYTHON.search(text):
         return (

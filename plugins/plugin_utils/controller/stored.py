@@ -23,9 +23,8 @@ def read(path: str, host: str) -> dict[str, Any]:
     """Return the facts of ``host`` stored at ``path``.
 
     A directory holds HOST.json, HOST.yml or HOST.yaml. A file holds the facts of one host, or a mapping of host names
-    to
-    facts. The facts may stand alone or under gpu_facts or ansible_facts.gpu_facts, as a module or fact cache wrote
-    them.
+    to facts. The facts may stand alone or under gpu_facts or ansible_facts.gpu_facts, as a module or fact cache
+    wrote them.
     """
     place = pathlib.Path(path).expanduser()
     if place.is_dir():

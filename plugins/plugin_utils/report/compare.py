@@ -1,8 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does the host agree with its plan? Looked at anew, from facts alone, by other means than the planner's own
-changes."""
+"""Does the host agree with its plan? Looked at anew, from facts, by other means than the planner's own changes."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ def differences(plan: Mapping[str, Any], facts: Mapping[str, Any], level: str = 
     """Return what keeps the host from being as planned, in sentences; an empty list means that it is.
 
     ``plan``: made from ``facts``, which were read after the change; its ``previous`` is what was applied. Pending
-    changes
-    are no difference. ``level``: one of LEVELS.
+    changes are no difference. ``level``: one of LEVELS.
     """
     found = [describe.finding_line(item) for item in describe.open_findings(plan, ["error"])]
     found += [f"still to be done: {describe.change_line(item)}" for item in plan.get("changes") or ()]
