@@ -34,7 +34,8 @@ def core_problem(version: str) -> str | None:
     low, high = _dotted(CORE_MINIMUM), _dotted(CORE_BELOW)
     return (
         f"ansible-core {version} is not supported: baremetal.nvidia needs at least {low} and less than {high}. "
-        f"Install one of these (pip install 'ansible-core>={low},<{high}') or take the execution environment of the collection."
+        f"Install one of these (pip install 'ansible-core>={low},<{high}') or take the execution environment of the "
+        f"collection."
     )
 
 
@@ -44,9 +45,9 @@ def module_problem(result: Mapping[str, Any], core_version: str) -> str | None:
     if _TOO_OLD.search(text):
         return (
             f"the host's Python is older than {TARGET_PYTHON}, and ansible-core {core_version} cannot run modules on "
-            f"it. Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for Python "
-            f"3.6 alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The host can "
-            f"still be planned and reported from stored facts (gpu_facts_file)."
+            f"it. Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for "
+            f"Python 3.6 alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The "
+            f"host can still be planned and reported from stored facts (gpu_facts_file)."
         )
     if _NO_PYTHON.search(text):
         return (
