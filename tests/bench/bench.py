@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection costs, as ratios to a bare ping play. Prints; never fails by the clock.
 
-    tests/bench/bench.py plan                    milliseconds to plan one host from facts, and shapes x hosts
+    tests/bench/bench.py plan                    milliseconds to plan one host from facts
+    tests/bench/bench.py shapes                  10,000 hosts of 40 shapes on one and two cores (plan_fleet.py)
     tests/bench/bench.py fleet [--hosts 200,1000] controller CPU of preflight.yml and site.yml with nothing to do
     tests/bench/bench.py lab [--inventory PATH]  remote calls and wall time of a second site.yml on the lab's hosts
 
@@ -36,6 +37,7 @@ TOOLKIT = {
     "key_url": "file:///srv/baremetal-nvidia-lab/toolkit/key.asc",
     "fingerprint": "70D611226262FE7F868E5DE9FEF8AA56C8A2655E",
 }
+PARTS = ("plan", "shapes", "fleet", "lab")
 GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
 
 
@@ -100,8 +102,8 @@ def facts() -> dict[str, Any]:
     return content
 
 
-def bench_plan(hosts: int = 10_000) -> None:
-    """Plan one host many times, then many hosts of 40 shapes."""
+def bench_plan() -> None:
+    """Plan one host many times."""
     sys.path.insert(0, str(ROOT / "tests"))
     import _bootstrap  # noqa: F401
     from ansible_collections.baremetal.nvidia.plugins.plugin_utils.matrix import load
@@ -119,22 +121,6 @@ def bench_plan(hosts: int = 10_000) -> None:
         plan(f"g{number}", one, defaults, matrix, today)
         times.append(1000 * (time.process_time() - started))
     print(f"plan: {statistics.median(times):.2f} ms a host (median of {len(times)}; bar: 5 ms)")
-    shapes = [_shape(one, number) for number in range(40)]
-    started = time.process_time()
-    for number in range(hosts):
-        plan(f"g{number}", shapes[number % 40], defaults, matrix, today)
-    print(f"plan: {hosts} hosts of 40 shapes in {time.process_time() - started:.1f} s (bar: 60 s)")
-
-
-def _shape(one: dict[str, Any], number: int) -> dict[str, Any]:
-    shape: dict[str, Any] = json.loads(json.dumps(one))
-    ids = ("10de:1eb8", "10de:2330", "10de:20b5", "10de:1db5", "10de:26b9", "10de:2901", "10de:1b38", "10de:25b6")
-    for gpu in shape["gpus"]:
-        gpu["id"] = ids[number % len(ids)]
-    if number // len(ids) % 2:
-        shape["driver"]["nouveau"] = {"loaded": True, "blocked": False, "in_initramfs": True}
-    shape["gpus"] = shape["gpus"][: 1 + number // 16]
-    return shape
 
 
 def bench_fleet(sizes: list[int], forks: int) -> None:
@@ -205,7 +191,7 @@ def bench_lab(inventory: pathlib.Path, times: int) -> None:
 def main() -> None:
     """Parse the command line and run the wanted parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["plan", "fleet", "lab"], help="plan, fleet, lab (default: all)")
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--hosts", default="200,1000", help="sizes of the fleet")
     parser.add_argument("--forks", type=int, default=20)
     parser.add_argument(
@@ -219,13 +205,16 @@ def main() -> None:
     for part in chosen.parts:
         print(f"== {part}", flush=True)
         if part == "plan":
-            bench_plan(1_000 if chosen.quick else 10_000)
+            bench_plan()
+        elif part == "shapes":
+            hosts = "1000" if chosen.quick else "10000"
+            subprocess.run([sys.executable, str(HERE / "plan_fleet.py"), "--hosts", hosts], check=True)
         elif part == "fleet":
             bench_fleet(sizes, chosen.forks)
         elif part == "lab":
             bench_lab(chosen.inventory, 1 if chosen.quick else 3)
         else:
-            parser.error(f"unknown part {part}: choose from plan, fleet, lab")
+            parser.error(f"unknown part {part}: choose from {', '.join(PARTS)}")
 
 
 def _lab() -> pathlib.Path:
