@@ -1,7 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster as its facts tell it: docs/design.md, section 10. Takes anything, raises nothing."""
+"""A cluster as its facts tell it: docs/design.md, section 3. Takes anything, raises nothing."""
 
 from __future__ import annotations
 
