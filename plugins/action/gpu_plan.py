@@ -51,6 +51,7 @@ class ActionModule(ActionBase):
     _supports_diff = True
     _VALID_ARGS = frozenset(
         (
+            "cluster",
             "facts",
             "facts_file",
             "gather",
@@ -85,6 +86,9 @@ class ActionModule(ActionBase):
         planner = self._engine()
         policy, matrix = self._policy(planner, variables)
         digests = {"policy": edge.digest(policy), "matrix": matrix.digest}
+        cluster = self._task.args.get("cluster") or None
+        if cluster is not None:
+            cluster, digests["cluster"], _age = self._take(cluster, time.time())
         at_hand = variables.get("ansible_facts", {})
         old_plan, now = at_hand.get("gpu_plan"), time.time()
 
@@ -112,14 +116,17 @@ class ActionModule(ActionBase):
         self._refuse_old(host, source, age)
 
         try:
-            plan = planner.plan(host, self._with_controller(facts), policy, matrix, _today(now))
+            more = () if cluster is None else (cluster,)
+            plan = planner.plan(host, self._with_controller(facts), policy, matrix, _today(now), *more)
         except planner.refusals as error:  # pylint: disable=catching-non-exception
             raise _Refused(str(error)) from error
         plan.update(run_id=freshness.RUN_ID, digests=digests, facts_age=age, facts_from=source)
         plan["subject"] = describe.subject(facts, matrix)
         plan["package_manager"] = (facts.get("packages") or {}).get("manager")
         plan["previous"] = freshness.previous(old_plan)
-        plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode))
+        plan["group"] = describe.group(
+            plan, check_mode=bool(self._task.check_mode), forced=self._forced(variables)
+        )
         plan["lists_old"] = source == "host" and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
         found: dict[str, Any] = {"gpu_plan": plan}
         if source in ("host", "stored"):
@@ -259,6 +266,14 @@ class ActionModule(ActionBase):
         if wanted == "refresh" and plan["lists_old"] and not self._task.check_mode:
             return "gpu_refresh"
         return None if wanted == "none" else str(plan["group"])
+
+    def _forced(self, variables: dict[str, Any]) -> bool:
+        """Say whether roles run all their tasks on a host that is as planned too."""
+        value = self._templated("gpu_force_apply", variables.get("gpu_force_apply", False))
+        try:
+            return bool(boolean(value))
+        except TypeError as error:
+            raise _Refused(f"gpu_force_apply is {value!r}; allowed are true and false.") from error
 
     def _flag(self, name: str, *, default: bool = False) -> bool:
         try:

@@ -28,6 +28,9 @@ options:
     type: str
     choices: [never, missing, always]
     default: never
+  cluster:
+    description: What is in the Kubernetes cluster that the host is a node of; the operator's part of the plan needs it.
+    type: dict
   facts:
     description: Facts to plan from, as M(baremetal.nvidia.gpu_facts) returned them, instead of those of the host.
     type: dict

@@ -40,13 +40,16 @@ def headline(plan: Mapping[str, Any]) -> str:
     return f"{plan['verdict']}: {', '.join(parts)}"
 
 
-def group(plan: Mapping[str, Any], *, check_mode: bool) -> str:
+def group(plan: Mapping[str, Any], *, check_mode: bool, forced: bool = False) -> str:
     """Return the inventory group that the playbooks put the host into.
 
     gpu_blocked, gpu_change, gpu_pending (as planned but for changes that wait for leave) and gpu_ok; in check mode
-    gpu_planned instead of gpu_change, so that no changing play finds a host.
+    gpu_planned instead of gpu_change, so that no changing play finds a host. A ``forced`` host is in gpu_change even
+    if it is as planned: every task of the roles runs on it.
     """
     verdict = str(plan["verdict"])
+    if forced and verdict == "ok" and not check_mode:
+        return "gpu_change"
     if verdict == "change":
         return "gpu_planned" if check_mode else "gpu_change"
     return "gpu_pending" if verdict == "ok" and plan.get("pending") else f"gpu_{verdict}"

@@ -29,8 +29,10 @@ class FakePlanner:
         self.calls: list[dict[str, Any]] = []
         self.answer = {"verdict": "ok", "changes": [], "pending": [], "findings": [], "decisions": {}, **answer}
 
-    def plan(self, host: str, facts: Any, policy: Any, matrix: Any, now: datetime.date) -> dict[str, Any]:
-        self.calls.append({"host": host, "facts": facts, "policy": policy, "matrix": matrix, "now": now})
+    def plan(
+        self, host: str, facts: Any, policy: Any, matrix: Any, now: datetime.date, cluster: Any = None
+    ) -> dict[str, Any]:
+        self.calls.append({"facts": facts, "policy": policy, "matrix": matrix, "now": now, "cluster": cluster})
         return json.loads(json.dumps(self.answer))
 
 
@@ -123,6 +125,15 @@ def test_a_plan_is_made_anew_when_what_it_rests_on_changed(planner: FakePlanner,
         run.variables["gpu_matrix_overlay"] = ["/own.yml"]
     assert not run(gather="missing")["reused"]
     assert len(planner.calls) == 2
+
+
+def test_a_cluster_is_part_of_what_a_plan_rests_on(planner: FakePlanner) -> None:
+    run = Runner(on_host=facts())
+    run(gather="missing")
+    result = run(gather="missing", cluster={"version": "1.34"})
+    assert not result["reused"] and planner.calls[-1]["cluster"] == {"version": "1.34"}
+    assert run(gather="missing", cluster={"version": "1.34"})["reused"]
+    assert not run(gather="missing", cluster={"version": "1.35"})["reused"]
 
 
 def test_the_moment_of_reading_is_no_change(planner: FakePlanner) -> None:
