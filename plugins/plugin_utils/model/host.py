@@ -110,6 +110,7 @@ class Containers:
 
     containerd: Maybe[str]
     active: Maybe[bool]
+    socket: Maybe[str]
     owner: Maybe[str]
     config_text: Maybe[str]
     config_path: Maybe[str]
@@ -349,6 +350,7 @@ def _containers(reader: Reader) -> Containers:
     return Containers(
         containerd=reader.text("containers.containerd.version"),
         active=reader.flag("containers.containerd.active"),
+        socket=reader.text("containers.containerd.socket"),
         owner=reader.text("containers.containerd.owner"),
         config_text=_config_text(reader),
         config_path=reader.text("containers.containerd.config.path"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..model import chart
-from ..model.facts import each
+from ..model.facts import UNKNOWN, each
 from .context import Card, Context
 from .registry import Hit, plan_rule
 
@@ -38,17 +38,21 @@ def _cards(context: Context) -> list[tuple[Card, Any]]:
     sources=["https://github.com/NVIDIA/gpu-operator/issues/1606", _MIG],
 )
 def did_not_take(context: Context) -> Iterator[Hit]:
-    """Fires when MIG manager reports a failed layout on the host's node."""
+    """Fires when MIG manager reports a failed layout on the host's node, or a guest waits for a reboot."""
     node = context.cluster.node_of(context.name) if context.cluster is not None else None
-    if context.operator is not None and node is not None and node.labels.get(f"{_LAYOUT}.state") == "failed":
-        layout = node.labels.get(_LAYOUT, "the wanted layout")
-        reboots = chart.env(context.operator.values, "migManager").get("WITH_REBOOT") == "true"
-        guest = context.host.os.virt not in (None, "none", "") and any(row.name.startswith(_SLOW)
-                                                                        for _card, row in _cards(context))
-        why = "a GPU that is passed through cannot be reset: it needs a reboot" if guest else (
-            "if the GPU cannot be reset it needs a reboot")
-        yield Hit(f"{node.name} {_LAYOUT}", f"MIG manager could not apply {layout} on {node.name}; {why}",
+    if context.operator is None or node is None:
+        return
+    state, layout = node.labels.get(f"{_LAYOUT}.state"), node.labels.get(_LAYOUT)
+    reboots = chart.env(context.operator.values, "migManager").get("WITH_REBOOT") == "true"
+    guest = context.host.os.virt not in (None, "none", UNKNOWN) and any(row.name.startswith(_SLOW)
+                                                                       for _card, row in _cards(context))
+    why = "a GPU that is passed through to a guest cannot be reset: it needs a reboot" if guest else (
+        "if the GPU cannot be reset it needs a reboot")
+    if state == "failed":
+        yield Hit(f"{node.name} {_LAYOUT}", f"MIG manager could not apply {layout or 'it'} on {node.name}; {why}",
                   f"see the log of MIG manager on {node.name}; it may reboot already" if reboots else None)
+    elif guest and layout not in (None, "", "all-disabled") and state not in ("success", "rebooting") and not reboots:
+        yield Hit(f"{node.name} {_LAYOUT}", f"the MIG layout {layout} waits on {node.name}; {why}")
 
 
 @plan_rule(

@@ -88,9 +88,14 @@ def no_owner(context: Context) -> Iterator[Hit]:
     sources=[_LIFE],
 )
 def unsuited(context: Context) -> Iterator[Hit]:
-    """Fires when the release does not name this Kubernetes, has ended, is below its security floor, or is unknown."""
+    """Fires when the release does not name this Kubernetes or containerd, has ended, or is unknown."""
     decision, here = context.operator, context.cluster
-    if decision is None or decision.version is None:
+    if decision is None:
+        return
+    if decision.version is None:
+        if here is not None and here.version:
+            yield Hit("gpu-operator", f"no release of the operator is known for Kubernetes {here.version}",
+                      "name one with gpu_operator_version", severity="error")
         return
     row = operator_releases.row(context)
     name = f"gpu-operator {decision.version}"
@@ -100,6 +105,10 @@ def unsuited(context: Context) -> Iterator[Hit]:
     if here is not None and operator_releases.fits_kubernetes(row, here.version) is False:
         yield Hit(name, f"{name} is supported on Kubernetes {row.kubernetes[0]} to {row.kubernetes[1]}, this cluster "
                         f"has {here.version}")
+    have = operator_releases.containerd(context)
+    if operator_releases.fits_containerd(row, have) is False and have is not None:
+        yield Hit(name, f"{name} is supported on containerd {', '.join(row.containerd)}, this node has "
+                        f"{'.'.join(map(str, have))}")
     if row.life_cycle == "end of support":
         yield Hit(name, f"{name} is no longer supported")
 

@@ -135,23 +135,26 @@ def no_image(context: Context) -> Iterator[Hit]:
         if system is None or running is None:
             continue
         arch = context.host.os.arch if isinstance(context.host.os.arch, str) else None
-        why = not_built(branch, running, system, arch)
+        why = not_built(running, system, arch)
         if why is not None:
             yield Hit(running, f"no precompiled image {branch}-{running}-{system}: {why}")
             continue
+        if branch[:3] not in _BRANCHES[system]:
+            yield Hit(running, f"nobody has proved that the image {branch}-{running}-{system} exists: on {system} "
+                               f"NVIDIA builds R{', R'.join(_BRANCHES[system])}", "look the tag up in the registry",
+                      severity="warning")
         for release in _newer(context, running):
-            severity: Severity = "info" if context.wishes.kernel_policy == "hold" else "warning"
+            held = context.wishes.kernel_policy == "hold" and release != context.host.default_boot
+            severity: Severity = "info" if held else "warning"
             yield Hit(release, f"the kernel {release} is on offer, and nobody has proved that the image "
                                f"{branch}-{release}-{system} exists: this kernel waits",
                       "keep the kernel held, look the tag up in the registry, then let it in", severity=severity)
 
 
-def not_built(branch: str, kernel: str, system: str, arch: str | None = None) -> str | None:
+def not_built(kernel: str, system: str, arch: str | None = None) -> str | None:
     """Return why NVIDIA builds no precompiled image for a kernel, None if it does."""
     if system not in _KERNELS:
         return f"NVIDIA builds none for {system}"
-    if branch not in _BRANCHES[system]:
-        return f"on {system} there are images of {', '.join(_BRANCHES[system])} alone"
     if arch == "aarch64" and system != "ubuntu24.04":
         return "for arm64 there are images on ubuntu24.04 alone"
     release = KernelRelease.try_parse(kernel)

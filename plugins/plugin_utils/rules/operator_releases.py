@@ -26,6 +26,23 @@ def fits_kubernetes(release: Any, version: str | None) -> bool | None:
     return low <= have[:2] <= high if low is not None and high is not None else None
 
 
+def containerd(context: Context) -> tuple[int, ...] | None:
+    """Return the release of containerd on the host, None if nobody could tell."""
+    there = context.host.containers.containerd
+    if isinstance(there, str):
+        return try_loose(there)
+    node = context.cluster.node_of(context.name) if context.cluster is not None else None
+    runtime = node.runtime if node is not None else None
+    return try_loose(runtime.removeprefix("containerd://")) if runtime and runtime.startswith("containerd://") else None
+
+
+def fits_containerd(release: Any, have: tuple[int, ...] | None) -> bool | None:
+    """Say whether a release names a containerd line as supported; None if nobody can tell."""
+    lines = [try_loose(end) for told in release.containerd for end in told.split("-")]
+    known = [line for line in lines if line is not None]
+    return min(known) <= have[:2] <= max(known) if have is not None and known else None
+
+
 def majors(context: Context) -> list[tuple[int, ...]]:
     """Return the majors that there are, oldest first: (25, 10), (26, 3), (26, 7)."""
     found = {loose[:2] for one in context.matrix.operators() if (loose := try_loose(one.version.removeprefix("v")))}

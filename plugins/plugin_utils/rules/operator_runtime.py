@@ -69,8 +69,11 @@ def _right(context: Context) -> dict[str, str] | None:
     known = paths(distribution(context))
     if known:
         return known
-    there = context.host.containers.config_path
-    return {**DEFAULTS, "CONTAINERD_CONFIG": there} if isinstance(there, str) else None
+    containers = context.host.containers
+    if not isinstance(containers.config_path, str):
+        return None
+    socket = containers.socket if isinstance(containers.socket, str) else DEFAULTS["CONTAINERD_SOCKET"]
+    return {"CONTAINERD_CONFIG": containers.config_path, "CONTAINERD_SOCKET": socket.replace("/var/run/", "/run/")}
 
 
 @plan_rule(
@@ -116,7 +119,8 @@ def _config_version(context: Context) -> int | None:
         key, equals, value = line.partition("=")
         if equals and key.strip() == "version" and value.strip().isdigit():
             return int(value.strip())
-    return None
+    release = try_loose(context.host.containers.containerd)
+    return 3 if release is not None and release >= (2,) and not isinstance(text, str) else None
 
 
 @plan_rule(

@@ -125,6 +125,10 @@ def mps_lacks(context: Context) -> Iterator[Hit]:
         yield Hit("gfd.enabled", f"{about} runs where feature discovery puts nvidia.com/mps.capable, and gfd.enabled "
                                  "is false: the control daemon goes nowhere", "set gfd.enabled: true",
                   severity="warning")
+    strategy = chart.text(values, "mig.strategy")
+    if strategy in ("single", "mixed"):
+        yield Hit("mig.strategy", f"{about} works on whole GPUs alone, and mig.strategy is {strategy}",
+                  "set mig.strategy: none", severity="warning")
     here = context.cluster.node_of(context.name) if context.cluster is not None else None
     layout = here.labels.get("nvidia.com/mig.config", "all-disabled") if here is not None else "all-disabled"
     partitioned = any(card.gpu.mig is True for card in each(context.cards))

@@ -28,16 +28,18 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         decision.version = row.version if row is not None else None
         if row is not None:
             about = f" for Kubernetes {here.version}" if here.version else ""
-            decision.because.append(f"the newest supported release{about}")
+            decision.because.append(f"the newest release{about}")
 
 
 def _newest(context: Context, here: Cluster) -> Any:
     """Return the newest release that fits; one that lists the wanted driver branch goes before a newer one."""
+    containerd = operator_releases.containerd(context)
     rows = [
         row for row in context.matrix.operators()
-        if row.decides and row.life_cycle != "end of support"
-        and operator_releases.fits_kubernetes(row, here.version) is not False
+        if row.decides and operator_releases.fits_kubernetes(row, here.version) is not False
+        and operator_releases.fits_containerd(row, containerd) is not False
     ]
+    rows = [row for row in rows if row.life_cycle != "end of support"] or rows
     branch = _branch(context)
     listing = [row for row in rows if branch is not None and branch in (row.drivers or {})]
     return next(iter(listing or rows), None)

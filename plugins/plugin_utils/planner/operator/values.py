@@ -20,8 +20,11 @@ def begin(here: Cluster, decision: OperatorDecision) -> None:
     """Take over what a person asks for, with environment values as texts and dead keys in the words that count."""
     decision.values = chart.copy(here.asked)
     _dead_keys(decision)
-    for section in [path for path, _value in chart.paths(decision.values) if path.endswith(".env")]:
-        _environment(decision.values, section)
+    for path, value in list(chart.paths(decision.values)):
+        if path.endswith(".env"):
+            _environment(decision.values, path)
+        elif path.endswith(".version") and isinstance(value, (int, float)) and not isinstance(value, bool):
+            chart.put(decision.values, path, str(value))
 
 
 def _dead_keys(decision: OperatorDecision) -> None:
