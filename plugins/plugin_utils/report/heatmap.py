@@ -14,6 +14,7 @@ from .markup import Safe, join, tag
 
 #: With more columns than fit on paper, paper shows each kernel with its drivers below.
 ON_PAPER = 6
+CAPTION = "Hosts by kernel and driver; the colour and the first word are the worst state in the cell"
 
 
 def render(cards: Sequence[Card]) -> Safe:
@@ -42,7 +43,7 @@ def render(cards: Sequence[Card]) -> Safe:
     ]
     table = tag(
         "table",
-        tag("caption", "Hosts by kernel and driver; the colour and the first word are the worst state in the cell"),
+        tag("caption", tag("span", CAPTION)),
         tag("thead", head),
         tag("tbody", *rows),
         class_="heat many" if len(drivers) > ON_PAPER else "heat",
