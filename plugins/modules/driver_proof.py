@@ -141,7 +141,8 @@ removed:
   elements: str
 """
 
-from typing import Any
+import signal
+from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
@@ -197,6 +198,11 @@ def failure(report: Report) -> str:
     return "\n".join(parts)
 
 
+def stop(number: int, _frame: object) -> NoReturn:
+    """A connection that goes away takes the build with it: leaving the scratch directory ends what runs in it."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
     asked = module.params
@@ -204,6 +210,8 @@ def main() -> None:
         module.fail_json(msg="kernels is empty: name the kernel releases this host can boot")
     if not asked["packages"]:
         module.fail_json(msg="packages is empty: name the packages that hold the driver's DKMS source")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     store = Store()
 
     def beat() -> None:

@@ -94,6 +94,7 @@ def directory(parent: str) -> Iterator[str]:
             handle.write(f"{os.getpid()}\n")
         yield path
     finally:
+        _end_children(path, "/proc")  # a signal may have ended us in the middle of a build
         shutil.rmtree(path, ignore_errors=True)
 
 

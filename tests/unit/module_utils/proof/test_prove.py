@@ -246,13 +246,6 @@ def test_a_second_proof_waits_and_names_the_first(host: Host) -> None:
 
 def test_what_a_killed_run_left_is_removed(host: Host) -> None:
     host.headers()
-
-    class Killed(BaseException):
-        pass
-
-    def kill() -> None:
-        raise Killed
-
     # a kill leaves no chance to clean up: keep the directory as it is at that moment
     left = host.scratch / (scratch.PREFIX + "left")
     (left / "dkms").mkdir(parents=True)
@@ -277,6 +270,24 @@ def test_what_survives_of_a_killed_build_is_ended(host: Host, tmp_path: pathlib.
     with subprocess.Popen(["sleep", "60"], cwd=left) as child:
         assert scratch.remove_left_over(str(host.scratch)) == [str(left)]
         assert child.wait(5) == -9
+
+
+def test_a_signal_in_the_middle_of_a_build_ends_it_and_leaves_nothing(host: Host) -> None:
+    import subprocess
+
+    host.headers()
+    children: list[subprocess.Popen[bytes]] = []
+
+    def interrupted() -> None:
+        (place,) = scratch.left_over(str(host.scratch))
+        children.append(subprocess.Popen(["sleep", "60"], cwd=place, start_new_session=True))
+        raise SystemExit(143)
+
+    host.during_build = interrupted
+    with pytest.raises(SystemExit):
+        host.prover().prove()
+    assert children[0].wait(5) == -9
+    assert list(host.scratch.iterdir()) == []
 
 
 def test_a_proof_without_dkms(host: Host) -> None:
