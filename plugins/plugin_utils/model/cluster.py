@@ -34,16 +34,7 @@ class Node:
     runtime: str | None
     arch: str | None
     taints: tuple[dict[str, Any], ...]
-    allocatable: dict[str, Any]
-
-    @property
-    def has_gpu(self) -> bool:
-        """Say whether the operator takes the node for one with GPUs."""
-        if self.labels.get("nvidia.com/gpu.deploy.operands") == "false":
-            return False
-        if any(self.labels.get(label) == "true" for label in _GPU_LABELS):
-            return True
-        return any(name.startswith("nvidia.com/") for name in self.allocatable)
+    has_gpu: bool  # the operator takes it for a node with GPUs
 
     @property
     def takes_driver(self) -> bool:
@@ -86,9 +77,12 @@ class DriverObject:
         return node.takes_driver and all(node.labels.get(key) == value for key, value in self.selector.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """What is known of the cluster, and the chart values that a person asks for."""
+    """What is known of the cluster, and the chart values that a person asks for; two are the same if they are one.
+
+    Read once, it serves the plans of all nodes: what is worked out from it is kept with it.
+    """
 
     version: str | None = None
     nodes: tuple[Node, ...] = ()
@@ -99,30 +93,33 @@ class Cluster:
     values: dict[str, Any] | None = None
     config_maps: dict[str, dict[str, Any]] = field(default_factory=dict)
     prometheuses: tuple[dict[str, Any], ...] = ()
+    gpu_nodes: tuple[Node, ...] = field(init=False, default=())
+    _by_name: dict[str, Node] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Index the nodes."""
+        object.__setattr__(self, "gpu_nodes", tuple(node for node in self.nodes if node.has_gpu))
+        for node in reversed(self.nodes):
+            self._by_name.setdefault(node.name.split(".")[0], node)
+        for node in reversed(self.nodes):
+            self._by_name[node.labels.get("kubernetes.io/hostname") or node.name] = node
+            self._by_name[node.name] = node
 
     @property
     def asked(self) -> dict[str, Any]:
         """Return the values that a person asks for; nobody asked means those that are installed."""
         return self.installed_values if self.values is None else self.values
 
-    @property
-    def gpu_nodes(self) -> tuple[Node, ...]:
-        """Return the nodes with GPUs."""
-        return tuple(node for node in self.nodes if node.has_gpu)
-
     def node_of(self, host: str) -> Node | None:
         """Return the node that a host is: by name, or the only one with GPUs."""
-        for node in self.nodes:
-            if host in (node.name, node.labels.get("kubernetes.io/hostname")):
-                return node
-        for node in self.nodes:
-            if node.name.split(".")[0] == host.split(".")[0]:
-                return node
-        return self.gpu_nodes[0] if len(self.gpu_nodes) == 1 else None
+        found = self._by_name.get(host) or self._by_name.get(host.split(".")[0])
+        return found or (self.gpu_nodes[0] if len(self.gpu_nodes) == 1 else None)
 
 
 def read(cluster: object) -> Cluster | None:
-    """Return the view of a cluster, None where there is none."""
+    """Return the view of a cluster, None where there is none; what was read already is returned as it is."""
+    if isinstance(cluster, Cluster):
+        return cluster
     if not isinstance(cluster, Mapping):
         return None
     reader = Reader(cluster)
@@ -153,25 +150,37 @@ def _list(reader: Reader, path: str) -> list[Any]:
 
 
 def _texts(table: object) -> dict[str, str]:
-    given = table if isinstance(table, Mapping) else {}
-    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+    if not isinstance(table, Mapping):
+        return {}
+    if isinstance(table, dict) and set(map(type, table.values())) <= {str} and set(map(type, table)) <= {str}:
+        return table
+    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in table.items()}
 
 
 def _nodes(reader: Reader) -> tuple[Node, ...]:
     found = []
     for index, row in enumerate(_list(reader, "nodes")):
         here = Reader(row)
+        labels = _texts(here.get("labels"))
         found.append(Node(
             name=or_none(here.text("name")) or f"#{index}",
-            labels=_texts(here.get("labels")),
+            labels=labels,
             os_image=or_none(here.text("os_image")),
             kernel=or_none(here.text("kernel")),
             runtime=or_none(here.text("runtime")),
-            arch=or_none(here.text("arch")) or _texts(here.get("labels")).get("kubernetes.io/arch"),
+            arch=or_none(here.text("arch")) or labels.get("kubernetes.io/arch"),
             taints=tuple(dict(one) for one in _list(here, "taints") if isinstance(one, Mapping)),
-            allocatable=or_none(here.table("allocatable")) or {},
+            has_gpu=_has_gpu(labels, or_none(here.table("allocatable")) or {}),
         ))
     return tuple(found)
+
+
+def _has_gpu(labels: Mapping[str, str], allocatable: Mapping[str, Any]) -> bool:
+    if labels.get("nvidia.com/gpu.deploy.operands") == "false":
+        return False
+    if any(labels.get(label) == "true" for label in _GPU_LABELS):
+        return True
+    return any(name.startswith("nvidia.com/") for name in allocatable)
 
 
 def _drivers(reader: Reader) -> tuple[DriverObject, ...]:

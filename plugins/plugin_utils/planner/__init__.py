@@ -12,12 +12,14 @@ from typing import Any
 from ..model import host as hosts
 from ..model import policy as policies
 from ..model import wishes
+from ..model.cluster import Cluster
+from ..model.cluster import read as read_cluster
 from ..rules.context import Context
 from . import changes, choose, containerd, cuda, driver, kernel, operator, overlays, toolkit, verdict
 from .fleet import plan_fleet
 from .survey import survey
 
-__all__ = ["plan", "plan_fleet"]
+__all__ = ["plan", "plan_fleet", "read_cluster"]
 
 _FETCHES = ("install", "upgrade", "prove", "repair", "headers", "initramfs")
 
@@ -28,11 +30,12 @@ def plan(
     policy: Mapping[str, Any] | None,
     matrix: Any,
     now: datetime.date,
-    cluster: Mapping[str, Any] | None = None,
+    cluster: Mapping[str, Any] | Cluster | None = None,
 ) -> dict[str, Any]:
     """Return the plan of one host in the shape of docs/design.md, section 5: plain data, ready for JSON.
 
     ``cluster`` are the facts of the cluster that the host is a node of (section 3), None where there is none.
+    Who plans many nodes reads them once with :func:`read_cluster`.
 
     Takes any facts without raising; raises :class:`~..model.policy.PolicyError` for a policy that cannot be meant.
     """

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ..model import chart
@@ -14,6 +15,11 @@ from .registry import Hit, plan_rule
 
 CRD = "servicemonitors.monitoring.coreos.com"
 ON_SINCE = (26, 7)  # dcgmExporter.serviceMonitor.enabled is true by default from here on
+INTERVAL = "DCGM_EXPORTER_INTERVAL"
+_COLLECTED = 30000  # milliseconds between two readings of the exporter by itself
+_SCRAPED = 15000
+_DURATION = re.compile(r"([0-9]+)(ms|s|m)\Z")
+_UNITS = {"ms": 1, "s": 1000, "m": 60000}
 _WRONG_ENV = {"DCGM_EXPORTER_COLLECT_INTERVAL": "DCGM_EXPORTER_INTERVAL"}
 
 
@@ -26,6 +32,12 @@ def selecting_labels(cluster: Cluster) -> dict[str, str]:
         if isinstance(labels, Mapping):
             return {str(key): str(value) for key, value in labels.items()}
     return {}
+
+
+def milliseconds(interval: object) -> int:
+    """Return a Prometheus duration in milliseconds; that of the chart, 15 s, for anything else."""
+    found = _DURATION.match(interval) if isinstance(interval, str) else None
+    return int(found.group(1)) * _UNITS[found.group(2)] if found else _SCRAPED
 
 
 def _wanted(context: Context) -> bool:
@@ -81,3 +93,25 @@ def unknown_variable(context: Context) -> Iterator[Hit]:
         if name in _WRONG_ENV:
             yield Hit(f"dcgmExporter.env {name}", f"dcgm-exporter does not read {name}",
                       f"use {_WRONG_ENV[name]}, in milliseconds")
+
+
+@plan_rule(
+    "OPR053", "info", "Scraped more often than collected",
+    why="The exporter reads the GPUs each 30 seconds by itself; scrapes in between get the same numbers again.",
+    remedy="set DCGM_EXPORTER_INTERVAL in dcgmExporter.env to the interval of the scrape, in milliseconds",
+    sources=["https://github.com/NVIDIA/dcgm-exporter/blob/main/pkg/cmd/app.go"],
+)
+def too_seldom(context: Context) -> Iterator[Hit]:
+    """Fires when the ServiceMonitor's interval is shorter than that of the exporter."""
+    here = context.cluster
+    if context.operator is None or here is None or not isinstance(here.crds, dict) or CRD not in here.crds:
+        return
+    if not _wanted(context):
+        return
+    values = context.operator.values
+    scraped = milliseconds(chart.at(values, "dcgmExporter.serviceMonitor.interval"))
+    told = chart.env(values, "dcgmExporter").get(INTERVAL)
+    collected = int(told) if isinstance(told, str) and told.isascii() and told.isdigit() else _COLLECTED
+    if scraped < collected:
+        yield Hit("dcgmExporter.env", f"Prometheus asks each {scraped / 1000:g} s, and the exporter looks each "
+                                      f"{collected / 1000:g} s", f"set {INTERVAL}: \"{scraped}\" in dcgmExporter.env")

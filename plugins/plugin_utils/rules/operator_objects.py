@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 
 from ..model import chart
-from ..model.cluster import DriverObject
+from ..model.cluster import Cluster, DriverObject
 from .context import Context
 from .registry import Hit, plan_rule
 
@@ -28,12 +29,27 @@ def _used(context: Context) -> bool:
     )
 
 
-def _objects(context: Context) -> list[DriverObject]:
-    """Return the objects that there are or will be, without the default ones."""
-    if context.cluster is None or context.operator is None:
-        return []
-    there = [one for one in context.cluster.drivers if not one.is_default]
-    return there if context.operator.release >= _REAL_DEFAULT else [one for one in there if one.name != "default"]
+@lru_cache(maxsize=16)
+def _objects(cluster: Cluster, release: tuple[int, ...]) -> list[DriverObject]:
+    """Return the objects without the default ones."""
+    there = [one for one in cluster.drivers if not one.is_default]
+    return there if release >= _REAL_DEFAULT else [one for one in there if one.name != "default"]
+
+
+@lru_cache(maxsize=16)
+def _meeting(cluster: Cluster, release: tuple[int, ...]) -> list[tuple[DriverObject, DriverObject, list[str]]]:
+    """Return the pairs of objects that select the same nodes, with these."""
+    taken = {one.name: [node.name for node in cluster.nodes if one.takes(node)] for one in _objects(cluster, release)}
+    pairs = combinations(_objects(cluster, release), 2)
+    found = [(first, second, set(taken[first.name]).intersection(taken[second.name])) for first, second in pairs]
+    return [(one, other, [name for name in taken[one.name] if name in both]) for one, other, both in found if both]
+
+
+@lru_cache(maxsize=16)
+def _bare(cluster: Cluster) -> list[str]:
+    """Return the nodes that no object selects."""
+    return [node.name for node in cluster.nodes
+            if node.takes_driver and not any(one.takes(node) for one in cluster.drivers)]
 
 
 @plan_rule(
@@ -46,17 +62,15 @@ def same_node(context: Context) -> Iterator[Hit]:
     """Fires when the selectors of two objects match one node with GPUs, or name the operator's own label."""
     if not _used(context) or context.cluster is None:
         return
-    objects = _objects(context)
-    for first, second in combinations(objects, 2):
-        both = [node.name for node in context.cluster.nodes if first.takes(node) and second.takes(node)]
-        if both:
-            empty = [one.name for one in (first, second) if not one.selector]
-            all_nodes = f"; {empty[0]} has no selector and takes every node" if empty else ""
-            yield Hit(", ".join(both[:5]), f"the NVIDIADriver objects {first.name} and {second.name} both select "
-                                           f"{', '.join(both[:5])}{all_nodes}")
+    release = context.operator.release if context.operator is not None else ()
+    for first, second, both in _meeting(context.cluster, release):
+        empty = [one.name for one in (first, second) if not one.selector]
+        all_nodes = f"; {empty[0]} has no selector and takes every node" if empty else ""
+        yield Hit(", ".join(both[:5]), f"the NVIDIADriver objects {first.name} and {second.name} both select "
+                                       f"{', '.join(both[:5])}{all_nodes}")
     node = context.cluster.node_of(context.name)
     for planned in context.operator.drivers if context.operator is not None and node is not None else ():
-        for one in objects:
+        for one in _objects(context.cluster, release):
             if node is not None and one.takes(node) and one.name != planned["name"]:
                 yield Hit(node.name, f"{planned['name']} ({planned['spec']['version']}) is wanted for {node.name}, "
                                      f"which {one.name} ({one.spec.get('version')}) selects already",
@@ -81,7 +95,7 @@ def default_in_the_way(context: Context) -> Iterator[Hit]:
     """Fires before 26.7 when a default object stands beside others, or is to be made beside them."""
     if not _used(context) or context.cluster is None or context.operator is None:
         return
-    others = [one.name for one in _objects(context)]
+    others = [one.name for one in _objects(context.cluster, context.operator.release)]
     there = any(one.name == "default" and not one.selector for one in context.cluster.drivers)
     made = chart.flag(context.operator.values, "driver.nvidiaDriverCRD.deployDefaultCR", True)
     if context.operator.release < _REAL_DEFAULT and others and (there or made):
@@ -108,6 +122,6 @@ def not_covered(context: Context) -> Iterator[Hit]:
         return
     if chart.flag(values, "driver.nvidiaDriverCRD.deployDefaultCR", True):
         return
-    bare = [node.name for node in here.nodes if node.takes_driver and not any(one.takes(node) for one in here.drivers)]
+    bare = _bare(here)
     if bare:
         yield Hit(", ".join(bare[:5]), f"no NVIDIADriver object selects {', '.join(bare[:5])}: no driver goes there")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..model.cluster import Cluster, Node
 
 _BY_MAJOR = ("rhel", "rocky", "ol", "almalinux")
@@ -21,6 +23,7 @@ def tag(node: Node, release: tuple[int, ...]) -> str | None:
     return f"{ident}{version}"
 
 
+@lru_cache(maxsize=16)
 def of_driver_nodes(cluster: Cluster, release: tuple[int, ...]) -> dict[str, list[Node]]:
     """Return the nodes that take the operator's driver, by the tag of their system."""
     found: dict[str, list[Node]] = {}
@@ -31,6 +34,7 @@ def of_driver_nodes(cluster: Cluster, release: tuple[int, ...]) -> dict[str, lis
     return dict(sorted(found.items()))
 
 
+@lru_cache(maxsize=16)
 def foreign_taints(cluster: Cluster) -> list[tuple[str, str]]:
     """Return the lasting taints of nodes with GPUs that the operator's DaemonSets do not tolerate by themselves."""
     found = {

@@ -36,7 +36,7 @@ def _newest(context: Context, here: Cluster) -> Any:
     containerd = operator_releases.containerd(context)
     rows = [
         row for row in context.matrix.operators()
-        if row.decides and operator_releases.fits_kubernetes(row, here.version) is not False
+        if row.decides and (here.version is None or operator_releases.fits_kubernetes(row, here.version))
         and operator_releases.fits_containerd(row, containerd) is not False
     ]
     rows = [row for row in rows if row.life_cycle != "end of support"] or rows

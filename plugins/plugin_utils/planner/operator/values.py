@@ -76,6 +76,8 @@ def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
         chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", True)
     if not chart.flag(values, "dcgmExporter.serviceMonitor.enabled"):
         return
+    every = monitoring.milliseconds(chart.at(values, "dcgmExporter.serviceMonitor.interval"))
+    settle(here, decision, "dcgmExporter.env", [{"name": monitoring.INTERVAL, "value": str(every)}])
     for label, value in monitoring.selecting_labels(here).items():
         given = chart.at(values, "dcgmExporter.serviceMonitor.additionalLabels")
         if not isinstance(given, dict) or label not in given:
