@@ -33,7 +33,7 @@ _RESTARTS = ("driver", "toolkit", "cdi")
 def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
     decision, here = context.operator, context.cluster
-    if decision is None or here is None:
+    if decision is None or here is None or decision.version is None:
         return
     yield from _crds(here, decision)
     yield from _labels(context, here, decision)
