@@ -31,6 +31,18 @@ test: ## set everything up and pass all tests (PARTS="unit cases" runs only thes
 lint: setup ## shellcheck, ansible-lint, ruff, mypy
 	@scripts/test.sh lint ruff mypy
 
+.PHONY: mypy
+mypy: setup ## type checks alone
+	@scripts/test.sh mypy
+
+.PHONY: generate
+generate: setup ## write generated files anew: argument specs, docs/rules.md, docs/variables.md, the example inventory
+	@python scripts/generate.py
+
+.PHONY: generated
+generated: setup ## say which generated files are out of date
+	@python scripts/generate.py --check
+
 .PHONY: unit
 unit: setup ## unit tests on the oldest and the newest Python here
 	@scripts/test.sh unit-oldest unit-newest
@@ -44,8 +56,8 @@ sanity: setup ## ansible-test sanity
 	@scripts/test.sh sanity
 
 .PHONY: molecule
-molecule: setup ## all molecule scenarios (one: molecule test -s gpu_kernel)
-	@scripts/test.sh molecule
+molecule: setup ## all molecule scenarios (SCENARIO=gpu_kernel runs that one)
+	@$(if $(SCENARIO),molecule test -s $(SCENARIO),scripts/test.sh molecule)
 
 .PHONY: drill
 drill: setup ## the long drills: what happens to a held and to an unheld host
