@@ -14,7 +14,7 @@ from .context import Card, Context
 from .registry import Hit, plan_rule
 
 _STRATEGIES = ("none", "single", "mixed")
-_LAYOUT = "nvidia.com/mig.config"
+LAYOUT = "nvidia.com/mig.config"
 _MIG = "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html"
 _SLOW = ("a100", "a30")  # cannot be reset when they are passed through to a guest
 
@@ -42,17 +42,17 @@ def did_not_take(context: Context) -> Iterator[Hit]:
     node = context.cluster.node_of(context.name) if context.cluster is not None else None
     if context.operator is None or node is None:
         return
-    state, layout = node.labels.get(f"{_LAYOUT}.state"), node.labels.get(_LAYOUT)
+    state, layout = node.labels.get(f"{LAYOUT}.state"), node.labels.get(LAYOUT)
     reboots = chart.env(context.operator.values, "migManager").get("WITH_REBOOT") == "true"
     guest = context.host.os.virt not in (None, "none", UNKNOWN) and any(row.name.startswith(_SLOW)
                                                                        for _card, row in _cards(context))
     why = "a GPU that is passed through to a guest cannot be reset: it needs a reboot" if guest else (
         "if the GPU cannot be reset it needs a reboot")
     if state == "failed":
-        yield Hit(f"{node.name} {_LAYOUT}", f"MIG manager could not apply {layout or 'it'} on {node.name}; {why}",
+        yield Hit(f"{node.name} {LAYOUT}", f"MIG manager could not apply {layout or 'it'} on {node.name}; {why}",
                   f"see the log of MIG manager on {node.name}; it may reboot already" if reboots else None)
     elif guest and layout not in (None, "", "all-disabled") and state not in ("success", "rebooting") and not reboots:
-        yield Hit(f"{node.name} {_LAYOUT}", f"the MIG layout {layout} waits on {node.name}; {why}")
+        yield Hit(f"{node.name} {LAYOUT}", f"the MIG layout {layout} waits on {node.name}; {why}")
 
 
 @plan_rule(
@@ -69,7 +69,7 @@ def wrong_layout(context: Context) -> Iterator[Hit]:
     if strategy is not chart.ABSENT and strategy not in _STRATEGIES:
         yield Hit("mig.strategy", f"mig.strategy is {strategy!r}", "use none, single or mixed")
     node = context.cluster.node_of(context.name) if context.cluster is not None else None
-    layout = node.labels.get(_LAYOUT, "") if node is not None else ""
+    layout = node.labels.get(LAYOUT, "") if node is not None else ""
     if node is None or not layout or layout == "all-disabled":
         return
     if layout == "all-balanced" and strategy in (chart.ABSENT, "single"):
@@ -78,7 +78,7 @@ def wrong_layout(context: Context) -> Iterator[Hit]:
     profile = layout.removeprefix("all-").replace(".me", "+me") if layout.startswith("all-") else ""
     for card, row in _cards(context):
         if profile[:1].isdigit() and row.profiles and profile not in row.profiles:
-            yield Hit(f"{node.name} {_LAYOUT}", f"{card.label} has no MIG profile {profile}; it has "
+            yield Hit(f"{node.name} {LAYOUT}", f"{card.label} has no MIG profile {profile}; it has "
                                                 f"{', '.join(row.profiles)}",
                       f"label {node.name} with a layout of these profiles")
             return

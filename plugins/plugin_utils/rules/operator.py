@@ -53,7 +53,8 @@ def two_owners(context: Context) -> Iterator[Hit]:
     if decision.driver_owner == "host" and asked and not _kept_away(context, DRIVER_LABEL):
         whose = "gpu_driver_owner is host" if context.wishes.driver_owner == "host" else "the host has a driver already"
         yield Hit("driver.enabled", f"driver.enabled is true in the operator's values, but {whose}",
-                  f"set driver.enabled: false; in a mixed cluster label this node {DRIVER_LABEL}=pre-installed first",
+                  f"set driver.enabled: false or gpu_driver_owner: operator; in a mixed cluster label this node "
+                  f"{DRIVER_LABEL}=pre-installed first",
                   severity=None if context.wishes.driver_owner == "host" else "warning")
     there = context.host.containers.toolkit
     asked = chart.flag(decision.values, "toolkit.enabled")

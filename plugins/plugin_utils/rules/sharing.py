@@ -43,6 +43,11 @@ def _configs(context: Context) -> Iterator[tuple[str, Any]]:
             yield str(key), config.tree
 
 
+def wants_mps(context: Context) -> bool:
+    """Say whether one of the configurations shares GPUs by MPS."""
+    return any(True for _found in _mps(context))
+
+
 def _mps(context: Context) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for key, tree in _configs(context):
         mps = chart.at(tree, "sharing.mps")

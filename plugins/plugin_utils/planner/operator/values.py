@@ -10,7 +10,7 @@ from typing import Any
 from ...model import chart
 from ...model.cluster import Cluster
 from ...model.operator import OperatorDecision
-from ...rules import monitoring, operator_systems
+from ...rules import mig, monitoring, operator_systems, sharing
 from ...rules.context import Context
 
 _OWN_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -18,7 +18,7 @@ _OWN_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 
 def begin(here: Cluster, decision: OperatorDecision) -> None:
     """Take over what a person asks for, with environment values as texts and dead keys in the words that count."""
-    decision.values = chart.copy(here.asked)
+    decision.values = {key: value for key, value in chart.copy(here.asked).items() if value is not None}
     _dead_keys(decision)
     for path, value in list(chart.paths(decision.values)):
         if path.endswith(".env"):
@@ -50,6 +50,7 @@ def finish(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     settle(here, decision, "devicePlugin.enabled", True)
     if decision.release < (25, 3):
         settle(here, decision, "operator.defaultRuntime", "containerd")
+    _mig(context, here, decision)
     _monitoring(here, decision)
     _tolerations(here, decision.values)
 
@@ -64,6 +65,15 @@ def settle(here: Cluster, decision: OperatorDecision, path: str, value: Any) -> 
         chart.put_if_absent(decision.values, path, chart.copy(before))
     elif here.installed is None or here.installed != decision.version:
         chart.put_if_absent(decision.values, path, value)
+
+
+def _mig(context: Context, here: Cluster, decision: OperatorDecision) -> None:
+    """Set the strategy that the nodes' layouts or MPS need; else the chart's own does."""
+    layouts = {node.labels.get(mig.LAYOUT, "") for node in here.gpu_nodes} - {"", "all-disabled"}
+    if "all-balanced" in layouts:
+        chart.put_if_absent(decision.values, "mig.strategy", "mixed")
+    elif not layouts and sharing.wants_mps(context):
+        chart.put_if_absent(decision.values, "mig.strategy", "none")
 
 
 def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
