@@ -42,6 +42,20 @@ def test_a_changing_host_goes_through_all_roles_in_order_and_is_proved(world: Wo
     assert again.rc == 0 and again.counts["g1"]["changed"] == 0 and again.counts["g1"]["remote_calls"] == 1, again
 
 
+def test_a_host_is_read_again_under_the_lease_and_after_the_change(world: World) -> None:
+    world.add("g1", CHANGE)
+    result = world.run("site")
+    assert result.rc == 0, result
+    assert (world.place / "g1" / "log").read_text().count("facts") == 3, "first plan, under the lease, proof"
+
+
+def test_force_runs_the_roles_on_a_host_that_is_as_planned(world: World) -> None:
+    world.add("g1")
+    result = world.run("site", gpu_force_apply=True)
+    assert result.rc == 0, result
+    assert world.events() == [f"g1 {role}" for role in ROLES]
+
+
 def test_check_mode_prints_the_plan_and_applies_nothing(world: World) -> None:
     world.add("g1", CHANGE)
     world.add("g2")
