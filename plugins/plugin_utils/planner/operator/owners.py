@@ -10,6 +10,8 @@ from ...model.cluster import Cluster
 from ...model.operator import OperatorDecision, Owner
 from ...rules.context import Context
 
+_WHOSE = {"host": "the host's", "operator": "the operator's container", "none": "nobody's that is known"}
+
 
 def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Fill in the owners and the two switches of the chart."""
@@ -21,6 +23,7 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     decision.toolkit_owner = _toolkit(context, here, asked, decision.driver_owner)
     if asked is None:
         chart.put(decision.values, "toolkit.enabled", decision.toolkit_owner == "operator")
+    decision.because += [f"driver: {_WHOSE[decision.driver_owner]}", f"toolkit: {_WHOSE[decision.toolkit_owner]}"]
 
 
 def _driver(context: Context, here: Cluster, asked: bool | None) -> Owner:
