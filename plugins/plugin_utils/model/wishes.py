@@ -38,6 +38,7 @@ class Wishes:
     findings_waived: list[dict[str, Any]]
     matrix_overlay: list[Any]
     cache_max_age: int
+    matrix_max_age: int
 
     @property
     def driver_is_asked(self) -> bool:
