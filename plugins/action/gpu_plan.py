@@ -112,7 +112,7 @@ class ActionModule(ActionBase):
                 f"missing so that it is run here."
             )
         if source == "host":
-            facts, digests["facts"], age = self._take(self._read_host(variables), now)
+            facts, digests["facts"], age = self._take(self._read_host(variables), now, decoded=True)
         self._refuse_old(host, source, age)
 
         try:
@@ -206,10 +206,10 @@ class ActionModule(ActionBase):
         return result["ansible_facts"]["gpu_facts"]
 
     @staticmethod
-    def _take(facts: Any, now: float) -> tuple[dict[str, Any], str, int | None]:
+    def _take(facts: Any, now: float, *, decoded: bool = False) -> tuple[dict[str, Any], str, int | None]:
         try:
-            return freshness.take(facts, now)
-        except edge.EdgeError as error:
+            return freshness.take(facts, now, decoded=decoded)
+        except (edge.EdgeError, TypeError) as error:
             raise _Refused(f"the facts are no data: {error}") from error
 
     def _refuse_old(self, host: str, source: str, age: int | None) -> None:

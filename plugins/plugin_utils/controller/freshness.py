@@ -37,15 +37,17 @@ def stale_reason(plan: Any, digests: Mapping[str, str], run_id: str = RUN_ID) ->
     return None
 
 
-def take(facts: Any, now: float) -> tuple[dict[str, Any], str, int | None]:
+def take(facts: Any, now: float, *, decoded: bool = False) -> tuple[dict[str, Any], str, int | None]:
     """Return (facts as plain data, their digest, their age in seconds or None when they do not say).
+
+    ``decoded``: they come straight from a JSON decoder, so they are plain already and need no copy.
 
     The moment of reading is no part of what the host is: it is left out of the digest. A host's clock may be ahead of
     the controller's; such facts are 0 seconds old.
     """
     read_at = facts.get("read_at") if isinstance(facts, Mapping) else None
     timeless = {key: value for key, value in facts.items() if key != "read_at"} if read_at is not None else facts
-    clean, digest = edge.plain_json(timeless)
+    clean, digest = (dict(timeless), edge.digest(timeless)) if decoded else edge.plain_json(timeless)
     if not isinstance(read_at, (int, float)) or isinstance(read_at, bool):
         return clean, digest, None
     clean["read_at"] = int(read_at)

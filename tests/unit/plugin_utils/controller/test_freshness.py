@@ -51,6 +51,14 @@ def test_age(facts: dict[str, Any], age: int | None) -> None:
     assert freshness.take({"os": {}, **facts}, 1000.0)[2] == age
 
 
+def test_decoded_facts_have_the_same_digest_and_are_not_changed() -> None:
+    facts = {"b": [1, {"c": None}], "a": "x", "read_at": 900}
+    decoded = freshness.take(facts, 1000.0, decoded=True)
+    assert decoded == freshness.take(facts, 1000.0)
+    decoded[0]["more"] = 1
+    assert "more" not in facts
+
+
 def test_the_moment_of_reading_is_not_in_the_digest() -> None:
     assert freshness.take({"a": 1, "read_at": 5}, 10.0)[1] == freshness.take({"a": 1}, 10.0)[1]
     assert freshness.take({"a": 2}, 10.0)[1] != freshness.take({"a": 1}, 10.0)[1]
