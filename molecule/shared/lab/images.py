@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from . import podman, shell
-from .settings import SHARED, Settings
+from .settings import SHARED, LabError, Settings
 
 RECIPE = SHARED / "image"
+SMALLEST = 100_000_000  # bytes
 
 
 def _packages(suite: str) -> list[str]:
@@ -68,4 +69,8 @@ def ensure(suite: str, settings: Settings) -> str:
     with shell.Beat(f"image of {suite}: import"):
         podman.podman("import", "--quiet", "--change", 'CMD ["/sbin/init"]', str(tarball), image, timeout=900)
     tarball.unlink()
+    size = int(podman.podman("image", "inspect", "--format", "{{.Size}}", image))
+    if size < SMALLEST:  # half an image that looks like one would be worse than none
+        podman.podman("image", "rm", image)
+        raise LabError(f"image of {suite}: only {size} bytes came in; run the command again")
     return image
