@@ -133,3 +133,9 @@ def age(tree: Tree, now: float) -> int | None:
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
     return max(0, int(now - max(times)))
+
+
+def all_fetched(tree: Tree, sources: list[aptconf.Source], arch: str) -> bool:
+    """Say whether each enabled source has a list: one that was written by a run that was cut off has none yet."""
+    names = tree.names(LISTS)
+    return all(files_of(source, names, arch) for source in sources if source.enabled)

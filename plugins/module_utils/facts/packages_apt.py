@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from . import aptconf, aptlists, dpkg, locks, names
@@ -14,6 +15,7 @@ from .system import arch as machine_of
 
 _MOST_PINS = 40
 _MOST_HELD = 200
+_OURS = re.compile(r"/etc/apt/sources\.list\.d/baremetal-nvidia-[^/]+\.sources$")
 
 
 def read(ctx: Context) -> None:
@@ -57,7 +59,8 @@ def read(ctx: Context) -> None:
         else:
             ctx.cannot("packages.locked_by", "another tree is read: nothing runs in it")
     with ctx.attempt("packages.cache_age"):
-        ctx.set("packages.cache_age", aptlists.age(tree, ctx.now))
+        fetched = aptlists.all_fetched(tree, [one for one in sources or () if _OURS.match(one.file)], arch)
+        ctx.set("packages.cache_age", aptlists.age(tree, ctx.now) if fetched else None)
 
 
 def _installed(ctx: Context, known: list[dpkg.Package], arch: str, releases: set[str]) -> None:

@@ -189,6 +189,8 @@ def is_offered_fact(context: Context, series: Any) -> bool:
     host = context.host.packages
     if not isinstance(host.available, dict) or not any(map(family.names_driver_version, host.available)):
         return False
+    if host.cache_age is None:  # a source that was written by a run that was cut off has no list yet
+        return False
     if not isinstance(host.repositories, tuple):
         return True
     if series.package_source == "nvidia":

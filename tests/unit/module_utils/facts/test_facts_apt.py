@@ -305,6 +305,16 @@ def test_cache_age(debian):
     assert aptlists.age(debian.tree, 3000.0) == 0
 
 
+def test_our_source_without_a_list_is_one_that_was_never_fetched(debian):
+    """A run that is cut off between the source and its lists must not plan from the lists of the others."""
+    assert read(debian)[0]["cache_age"] is not None
+    stanza = "Types: deb\nURIs: http://deb.debian.org/nowhere\nSuites: bookworm\nComponents: contrib\n"
+    debian.put("/etc/apt/sources.list.d/of-a-person.sources", stanza)
+    assert read(debian)[0]["cache_age"] is not None
+    debian.put("/etc/apt/sources.list.d/baremetal-nvidia-debian.sources", stanza)
+    assert read(debian)[0]["cache_age"] is None
+
+
 def test_lists_never_fetched(host):
     assert aptlists.age(host.tree, time.time()) is None
 
