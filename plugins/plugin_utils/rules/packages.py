@@ -38,6 +38,11 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
         yield Hit(f"R{candidate.branch}", f"R{candidate.branch}{_exact(candidate)} is not packaged for {where}; "
                                           f"it has {', '.join(known) or 'none'}")
         return
+    if candidate.predicted and (near := _never_released(context, candidate)):
+        yield Hit(f"{candidate.version}", f"no driver {candidate.version} was ever released; the nearest are "
+                                          f"{', '.join(near)}",
+                  "take a version that exists; if this one does, name it in gpu_matrix_overlay")
+        return
     for name in candidate.missing:
         offered = each(context.host.packages.offers(name))
         offers = [str(upstream) for one in offered if (upstream := versions.upstream(one))]
@@ -47,6 +52,18 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
             near = ", ".join(_neighbours(context, name)) or "nothing like it"
             yield Hit(name, f"no package {name} is on offer from {where} for R{candidate.branch}{_exact(candidate)}; "
                             f"the nearest are {near}")
+
+
+def _never_released(context: Context, candidate: Candidate) -> list[str]:
+    """Return the neighbours of a version that lies among the known ones of its branch and is none of them."""
+    if candidate.parsed is None or candidate.version != context.wishes.driver_version:
+        return []
+    known = [row.version for row in context.matrix.versions(candidate.branch)]
+    if candidate.version in known:
+        return []
+    older = [one for one in known if versions.parse(one) < candidate.parsed]
+    newer = [one for one in known if versions.parse(one) > candidate.parsed]
+    return [*older[:1], newer[-1]] if newer else []
 
 
 def _source(source: str) -> str:
