@@ -124,9 +124,7 @@ class ActionModule(ActionBase):
         plan["subject"] = describe.subject(facts, matrix)
         plan["package_manager"] = (facts.get("packages") or {}).get("manager")
         plan["previous"] = freshness.previous(old_plan)
-        plan["group"] = describe.group(
-            plan, check_mode=bool(self._task.check_mode), forced=self._forced(variables)
-        )
+        plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode), forced=self._forced(variables))
         plan["lists_old"] = source == "host" and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
         found: dict[str, Any] = {"gpu_plan": plan}
         if source in ("host", "stored"):
