@@ -102,6 +102,7 @@ class ActionModule(ActionBase):
             trees["before"] = trial.tree(files, wish["path"], gen)
         encoded = {name: {file: _encoded(text) for file, text in laid.items()} for name, laid in trees.items()}
         dumps = self._host({"mode": "trial", "trees": encoded}, wish, variables)["dumps"]
+        dumps = {name: {**dump, "out": base64.b64decode(dump["out"]).decode()} for name, dump in dumps.items()}
         trial.judge(dumps.get("before"), dumps["after"], wish["runtime_path"])
 
     def _place(self, wish: dict[str, Any], variables: dict[str, Any], files: dict[str, str],

@@ -93,7 +93,7 @@ version:
   type: str
 dumps:
   description:
-    - For V(trial), by name, what containerd printed (C(out)), its status and the reason of a failure.
+    - For V(trial), by name, what containerd printed (C(out), as base64), its status and the reason of a failure.
   returned: success
   type: dict
 backups:
@@ -138,7 +138,10 @@ def main() -> None:
         if params["mode"] == "trial":
             trees = {name: {file: base64.b64decode(text) for file, text in files.items()}
                      for name, files in params["trees"].items()}
-            module.exit_json(changed=False, dumps=config_files.trial(trees, params["program"], run))
+            dumps = config_files.trial(trees, params["program"], run)
+            for dump in dumps.values():  # it has registry passwords, and -vvv prints what a module returns
+                dump["out"] = base64.b64encode(dump["out"].encode()).decode()
+            module.exit_json(changed=False, dumps=dumps)
         if module.check_mode:
             module.exit_json(changed=bool(params["files"]), backups=[])
         store = Store()

@@ -61,7 +61,10 @@ class Host:
                 name: {file: base64.b64decode(text) for file, text in files.items()}
                 for name, files in given["trees"].items()
             }
-            return {"dumps": config_files.trial(trees, "containerd", self.run)}
+            dumps = config_files.trial(trees, "containerd", self.run)
+            return {"dumps": {
+                name: {**dump, "out": base64.b64encode(dump["out"].encode()).decode()} for name, dump in dumps.items()
+            }}  # fmt: skip
         placed = config_files.place(
             [(item["path"], base64.b64decode(item["content"]), item["sha256"]) for item in given["files"]],
             main,
