@@ -85,8 +85,9 @@ part_build() { # the collection as people install it
     work=$(mktemp -d)
     ansible-galaxy collection build --force --output-path "$work" &&
         ansible-galaxy collection install --no-deps --force -p "$work/installed" "$work"/baremetal-nvidia-*.tar.gz &&
-        (cd "$work" && ANSIBLE_CONFIG=/dev/null ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-doc baremetal.nvidia.gpu_facts >/dev/null &&
-            ANSIBLE_CONFIG=/dev/null ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-playbook baremetal.nvidia.site --syntax-check -i localhost,)
+        : >"$work/ansible.cfg" &&
+        (cd "$work" && ANSIBLE_CONFIG=$work/ansible.cfg ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-doc baremetal.nvidia.gpu_facts >/dev/null &&
+            ANSIBLE_CONFIG=$work/ansible.cfg ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-playbook baremetal.nvidia.site --syntax-check -i localhost,)
     local code=$?
     rm -rf "$work"
     return "$code"

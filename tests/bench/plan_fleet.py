@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env python
 # SPDX-License-Identifier: GPL-3.0-or-later
 """10,000 hosts of 40 shapes: seconds on one and on two cores, and memory. Prints; never fails by the clock.
 

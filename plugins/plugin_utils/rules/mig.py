@@ -44,8 +44,8 @@ def did_not_take(context: Context) -> Iterator[Hit]:
         return
     state, layout = node.labels.get(f"{LAYOUT}.state"), node.labels.get(LAYOUT)
     reboots = chart.env(context.operator.values, "migManager").get("WITH_REBOOT") == "true"
-    guest = context.host.os.virt not in (None, "none", UNKNOWN) and any(row.name.startswith(_SLOW)
-                                                                       for _card, row in _cards(context))
+    slow = any(row.name.startswith(_SLOW) for _card, row in _cards(context))
+    guest = slow and context.host.os.virt not in (None, "none", UNKNOWN)
     why = "a GPU that is passed through to a guest cannot be reset: it needs a reboot" if guest else (
         "if the GPU cannot be reset it needs a reboot")
     if state == "failed":
@@ -78,7 +78,7 @@ def wrong_layout(context: Context) -> Iterator[Hit]:
     profile = layout.removeprefix("all-").replace(".me", "+me") if layout.startswith("all-") else ""
     for card, row in _cards(context):
         if profile[:1].isdigit() and row.profiles and profile not in row.profiles:
-            yield Hit(f"{node.name} {LAYOUT}", f"{card.label} has no MIG profile {profile}; it has "
-                                                f"{', '.join(row.profiles)}",
+            yield Hit(f"{node.name} {LAYOUT}",
+                      f"{card.label} has no MIG profile {profile}; it has {', '.join(row.profiles)}",
                       f"label {node.name} with a layout of these profiles")
             return

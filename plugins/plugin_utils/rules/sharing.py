@@ -68,8 +68,8 @@ def not_found(context: Context) -> Iterator[Hit]:
     name, default = chart.text(values, f"{_CONFIG}.name"), chart.text(values, f"{_CONFIG}.default")
     create = chart.flag(values, f"{_CONFIG}.create")
     if default is not None and name is None:
-        yield Hit(f"{_CONFIG}.name", f"{_CONFIG}.default is {default}, but {_CONFIG}.name is empty: no ConfigMap is "
-                                      "read",
+        yield Hit(f"{_CONFIG}.name",
+                  f"{_CONFIG}.default is {default}, but {_CONFIG}.name is empty: no ConfigMap is read",
                   f"put the ConfigMap's name into {_CONFIG}.name; the default is a key in it")
     if create and (name is None or not data):
         yield Hit(_CONFIG, f"{_CONFIG}.create needs {_CONFIG}.name and {_CONFIG}.data")

@@ -69,7 +69,8 @@ def test_a_tarball_with_good_checksum_but_wrong_modules_is_refused(
     path = tarball(second)
     inside = tmp_path / "inside"
     with tarfile.open(path) as archive:
-        archive.extractall(inside, filter="data")
+        # our own archive; the filter that later Pythons want is not known to the first 3.11 releases
+        archive.extractall(inside, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     module = inside / "files/nvidia.ko"
     module.write_text(module.read_text().replace(KERNEL, "6.1.0-47-amd64"))
     path.unlink()
