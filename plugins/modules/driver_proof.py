@@ -82,6 +82,10 @@ options:
   jobs:
     description: Parallel compiler jobs. Default is what DKMS takes, the number of processors.
     type: int
+  niceness:
+    description: How far a build stands back behind other work on the host, from 0 (not at all) to 19.
+    type: int
+    default: 10
 seealso:
   - module: baremetal.nvidia.initramfs
 """
@@ -163,6 +167,7 @@ SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 3600},
     "lock_timeout": {"type": "int", "default": 300},
     "jobs": {"type": "int"},
+    "niceness": {"type": "int", "default": 10},
     "lease": {"type": "str"},
 }
 
@@ -231,6 +236,7 @@ def main() -> None:
                 lock_timeout=asked["lock_timeout"],
                 min_free_mb=asked["min_free_mb"],
                 jobs=asked["jobs"],
+                niceness=asked["niceness"],
             ),
             run,
             store=store,

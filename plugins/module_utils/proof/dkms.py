@@ -81,6 +81,7 @@ def build(
     timeout: float,
     run: Runner,
     jobs: int | None = None,
+    niceness: int = 10,
 ) -> tuple[list[str], float]:
     """Build in ``scratch`` from ``sources`` (a /usr/src); the module files and the seconds it took.
 
@@ -93,6 +94,8 @@ def build(
     env = {"TMPDIR": tmp, "sign_file": "/nonexistent"}
     argv = [
         "nice",
+        "-n",
+        str(niceness),
         "dkms",
         "build",
         "--dkmstree",

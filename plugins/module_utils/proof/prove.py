@@ -47,6 +47,7 @@ class Wish:
     lock_timeout: float = 300
     min_free_mb: int = 2500
     jobs: int | None = None
+    niceness: int = 10
 
 
 @dataclass
@@ -294,6 +295,7 @@ class Prover:
             timeout=wish.timeout,
             run=self.run,
             jobs=wish.jobs,
+            niceness=wish.niceness,
         )
         manifest = bundle.create(
             directory,

@@ -95,7 +95,7 @@ class Host:
 
     @property
     def builds(self) -> int:
-        return sum(1 for call in self.calls if call[:3] == ["nice", "dkms", "build"])
+        return sum(1 for call in self.calls if call[:1] == ["nice"] and call[3:5] == ["dkms", "build"])
 
     def tree(self) -> dict[str, bytes]:
         """Every file of the root tree but our own state, to see that nothing was touched."""
@@ -118,7 +118,7 @@ class Host:
     ) -> Result:
         call = list(argv)
         self.calls.append(call)
-        if call[:3] == ["nice", "dkms", "build"]:
+        if call[:1] == ["nice"] and call[3:5] == ["dkms", "build"]:
             return self._build(call, env or {})
         play: Callable[[list[str], str], Result] = getattr(self, "_" + call[0].replace("-", "_"), self._unknown)
         return self._compiler(call) if call[0].startswith("gcc") else play(call, cwd)
