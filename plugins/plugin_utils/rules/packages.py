@@ -38,9 +38,9 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
         yield Hit(f"R{candidate.branch}", f"R{candidate.branch}{_exact(candidate)} is not packaged for {where}; "
                                           f"it has {', '.join(known) or 'none'}")
         return
-    if candidate.predicted and (near := _never_released(context, candidate)):
+    if candidate.predicted and (released := _never_released(context, candidate)):
         yield Hit(f"{candidate.version}", f"no driver {candidate.version} was ever released; the nearest are "
-                                          f"{', '.join(near)}",
+                                          f"{', '.join(released)}",
                   "take a version that exists; if this one does, name it in gpu_matrix_overlay")
         return
     for name in candidate.missing:
