@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from . import hosts, inventory, podman, repository, shell
+from . import hosts, inventory, podman, ports, repository, shell
 from .settings import SHARED, LabError, Settings, from_environment
 
 
@@ -62,7 +62,7 @@ def down(settings: Settings, arguments: argparse.Namespace) -> int:
     for host in hosts.pick(settings, arguments.hosts):
         hosts.remove(host, settings)
     if not arguments.hosts:
-        hosts.forget_ports(settings)
+        ports.forget(settings)
         (settings.inventory / "hosts.yml").unlink(missing_ok=True)
     shell.say("down")
     return 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
-import json
 import os
 import shutil
 import socket
@@ -20,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from . import archives, images, pci, podman, shell
+from . import archives, images, pci, podman, ports, shell
 from .settings import HOST_ARCHIVES, HOST_MODULES, HOST_REPOSITORY, LabError, Settings
 
 BOOT_SECONDS = 90
@@ -54,40 +53,9 @@ def pick(settings: Settings, names: list[str] | None) -> list[Host]:
     return [there[name] for name in names or there]
 
 
-def _port_free(port: int) -> bool:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _ports(settings: Settings) -> dict[str, int]:
-    path = settings.state / "ports.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
-
-
 def port(settings: Settings, host: Host) -> int:
     """The ssh port of a host: chosen once, kept while the lab stands."""
-    ports = _ports(settings)
-    if host.name not in ports:
-        taken = set(ports.values())
-        candidate = settings.first_port
-        while candidate in taken or not _port_free(candidate):
-            candidate += 1
-            if candidate > 65535:
-                raise LabError(f"no free port from {settings.first_port} on; set LAB_PORT")
-        ports[host.name] = candidate
-        settings.state.mkdir(parents=True, exist_ok=True)
-        (settings.state / "ports.json").write_text(json.dumps(ports))
-    return ports[host.name]
-
-
-def forget_ports(settings: Settings) -> None:
-    """The lab is gone: its ports are free for others."""
-    (settings.state / "ports.json").unlink(missing_ok=True)
+    return ports.of(settings, host.name)
 
 
 def _keypair(path: Path, comment: str) -> None:

@@ -4,6 +4,7 @@
 """The parts of the lab that need no host."""
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "molecule" / "shared"))
 
-from lab import archives, hosts, images, inventory, pci, settings, shell
+from lab import archives, hosts, images, inventory, pci, ports, settings, shell
 
 
 @pytest.fixture
@@ -66,9 +67,21 @@ def test_an_unknown_host_is_named(lab):
 
 def test_ports_are_kept_and_differ(lab):
     first, second = hosts.known(lab).values()
-    ports = [hosts.port(lab, first), hosts.port(lab, second)]
-    assert ports[0] != ports[1]
-    assert [hosts.port(lab, first), hosts.port(lab, second)] == ports
+    chosen = [hosts.port(lab, first), hosts.port(lab, second)]
+    assert chosen[0] != chosen[1]
+    assert [hosts.port(lab, first), hosts.port(lab, second)] == chosen
+
+
+def test_a_port_of_a_lab_that_only_starts_is_not_given_to_another(lab, tmp_path):
+    other = dataclasses.replace(lab, name="other", cache=tmp_path / "elsewhere")
+    first = next(iter(hosts.known(lab).values()))
+    ours = hosts.port(lab, first)
+    assert hosts.port(other, first) != ours
+    ports.forget(lab)
+    third = dataclasses.replace(lab, name="third", cache=tmp_path / "third", first_port=ours)
+    assert hosts.port(third, first) == ours
+    for gone in (other, third):
+        ports.forget(gone)
 
 
 def test_the_inventory_has_hosts_groups_and_checked_keys(lab):
