@@ -29,7 +29,7 @@ molecule-gpu_preflight   180 -
 drills                   240 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
-molecule-site            600 site
+molecule-site            700 site
 awx                      400 site
 bench                    240 all
 '
