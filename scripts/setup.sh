@@ -107,7 +107,7 @@ make_venv() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$lock" >&2 ||
         die "the Python packages of $lock could not be installed (see above); is a package index within reach?"
     printf '%s\n' "$stamp" >"$venv/.stamp"
-    say "$venv: $("$venv/bin/ansible" --version | head -n 1)"
+    say "$venv: $("$venv/bin/ansible" --version | sed -n 1p)"
 }
 
 main() {

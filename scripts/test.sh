@@ -219,6 +219,12 @@ schedule() { # keep $jobs parts at work until none is left
 main() {
     local name passed=0 failed=0 seconds needs
     summary=()
+    for name in "$@"; do
+        if ! awk -v want="$name" 'NF && ($1 == want || index($1, want "-") == 1) {found = 1} END {exit !found}' <<<"$table"; then
+            echo "no such part: $name; scripts/test.sh --list names them" >&2
+            exit 2
+        fi
+    done
     mkdir -p "$logs"
     jobs=${TEST_JOBS:-2}
     while read -r name seconds needs; do
