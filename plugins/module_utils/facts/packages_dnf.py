@@ -13,7 +13,6 @@ from typing import Any
 
 from . import locks, names, rpmdb
 from .context import Context
-from .kernel import images
 
 _REPOS = "/etc/yum.repos.d"
 _VARS = ("/usr/share/dnf5/vars.d", "/etc/yum/vars", "/etc/dnf/vars")
@@ -41,21 +40,7 @@ _ASKED = (
 
 def read(ctx: Context) -> None:
     tree = ctx.tree
-    ctx.set("packages.manager", "dnf")
-    releases: dict[str, bool] = {}
-    with ctx.attempt("kernel.installed"):
-        releases = images(tree)
-    found: list[rpmdb.Rpm] | None = None
-    try:
-        found = rpmdb.query(ctx)
-        rpmdb.put_installed(ctx, found, releases)
-    except (OSError, ValueError) as error:
-        for key in ("installed", "broken"):
-            ctx.cannot(f"packages.{key}", error)
-    ctx.cannot("packages.manual", "which packages a person asked for is not read for dnf")
-    with ctx.attempt("packages.repositories"):
-        values = rpmdb.variables(tree, _VARS)
-        ctx.set("packages.repositories", rpmdb.repositories(tree, _REPOS, values))
+    releases, found = rpmdb.common(ctx, "dnf", _REPOS, _VARS)
     _available(ctx, set(releases), found or [])
     with ctx.attempt("packages.held"):
         held, pins = version_locks(ctx, found)

@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 
 from . import aptconf, locks, names, packages_dnf, rpmdb
 from .context import Context
-from .kernel import images
 
 _REPOS = "/etc/zypp/repos.d"
 _LOCKS = "/etc/zypp/locks"
@@ -36,21 +35,7 @@ _ASKED = (
 
 def read(ctx: Context) -> None:
     tree = ctx.tree
-    ctx.set("packages.manager", "zypper")
-    releases: dict[str, bool] = {}
-    with ctx.attempt("kernel.installed"):
-        releases = images(tree)
-    found: list[rpmdb.Rpm] | None = None
-    try:
-        found = rpmdb.query(ctx)
-        rpmdb.put_installed(ctx, found, releases)
-    except (OSError, ValueError) as error:
-        for key in ("installed", "broken"):
-            ctx.cannot(f"packages.{key}", error)
-    ctx.cannot("packages.manual", "which packages a person asked for is not read for zypper")
-    with ctx.attempt("packages.repositories"):
-        values = rpmdb.variables(tree, ("/etc/zypp/vars.d",))
-        ctx.set("packages.repositories", rpmdb.repositories(tree, _REPOS, values))
+    releases, found = rpmdb.common(ctx, "zypper", _REPOS, ("/etc/zypp/vars.d",))
     _available(ctx, set(releases), found or [])
     with ctx.attempt("packages.held"):
         held, pins = zypper_locks(ctx, [one.name for one in found or []])

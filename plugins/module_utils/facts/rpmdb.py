@@ -18,6 +18,7 @@ from typing import Any
 
 from . import names
 from .context import Context
+from .kernel import images as kernel_images
 from .masking import url as masked_url
 from .system import arch as machine_of
 from .system import os_release
@@ -244,3 +245,27 @@ def yes(text: str) -> bool:
 
 def newest(versions: Iterable[str], count: int = 3) -> list[str]:
     return sorted(set(versions), key=key, reverse=True)[:count]
+
+
+def common(
+    ctx: Context, manager: str, repos: str, variable_dirs: tuple[str, ...]
+) -> tuple[dict[str, bool], list[Rpm] | None]:
+    """Read what every manager of rpms has: installed packages and repositories.
+
+    Returns the kernels with an image, and the packages, or None where they could not be read.
+    """
+    ctx.set("packages.manager", manager)
+    releases: dict[str, bool] = {}
+    with ctx.attempt("kernel.installed"):
+        releases = kernel_images(ctx.tree)
+    found: list[Rpm] | None = None
+    try:
+        found = query(ctx)
+        put_installed(ctx, found, releases)
+    except (OSError, ValueError) as error:
+        for key in ("installed", "broken"):
+            ctx.cannot(f"packages.{key}", error)
+    ctx.cannot("packages.manual", f"which packages a person asked for is not read for {manager}")
+    with ctx.attempt("packages.repositories"):
+        ctx.set("packages.repositories", repositories(ctx.tree, repos, variables(ctx.tree, variable_dirs)))
+    return releases, found
