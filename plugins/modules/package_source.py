@@ -6,10 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_source
-short_description: Set up a repository of apt with its key checked by full fingerprint
+short_description: Set up a package repository with its key checked by full fingerprint
 version_added: 0.1.0
 description:
-  - Writes a deb822 source file and the keyring that it names in C(Signed-By).
+  - Writes a deb822 source file and the keyring that it names in C(Signed-By), or a C(.repo) file of dnf or zypper and
+    the key that it names in C(gpgkey), which rpm is made to trust too, so that no transaction has to ask.
   - The key is trusted by its full fingerprint, read from the key itself, without gpg. A key that is another one, or
     that
     comes with others, ends the task before anything is written.
@@ -22,7 +23,9 @@ extends_documentation_fragment:
   - baremetal.nvidia.host
 options:
   path:
-    description: The source file. Its name ends in C(.sources).
+    description:
+      - The source file. Its name ends in C(.sources) (apt), or in C(.repo), in C(/etc/yum.repos.d) or
+        C(/etc/zypp/repos.d).
     type: path
     required: true
   content:
@@ -34,7 +37,9 @@ options:
     type: dict
     suboptions:
       path:
-        description: The keyring file, as C(Signed-By) names it. Text if it ends in C(.asc), packets otherwise.
+        description:
+          - The keyring file, as C(Signed-By) or C(gpgkey) names it. For apt text if it ends in C(.asc) and packets
+            otherwise, for rpm text.
         type: path
         required: true
       fingerprint:
@@ -53,9 +58,18 @@ options:
     elements: str
     default: []
   remove_duplicates:
-    description: Whether other files that name the repository are taken out.
+    description:
+      - Whether other files that name the repository are taken out. In a C(.repo) file of others the repository is
+        switched off.
     type: bool
     default: true
+  replaces:
+    description:
+      - Addresses of other repositories that are taken out in the same way, such as that of another release of the
+        system.
+    type: list
+    elements: str
+    default: []
   backup_keep:
     description: How many backups of a file are kept, in C(/var/lib/baremetal-nvidia/backups).
     type: int
@@ -79,6 +93,23 @@ EXAMPLES = r"""
       path: /etc/apt/keyrings/baremetal-nvidia-container-toolkit.asc
       url: https://nvidia.github.io/libnvidia-container/gpgkey
       fingerprint: C95B 321B 61E8 8C18 09C4 F759 DDCA E044 F796 ECB0
+
+- name: NVIDIA's CUDA repository on RHEL 9, in the place of RHEL 8's
+  baremetal.nvidia.package_source:
+    path: /etc/yum.repos.d/baremetal-nvidia-cuda.repo
+    content: |
+      [baremetal-nvidia-cuda]
+      name=NVIDIA CUDA repository (rhel9)
+      baseurl=https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64
+      gpgcheck=1
+      gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-baremetal-nvidia-cuda
+      module_hotfixes=1
+    key:
+      path: /etc/pki/rpm-gpg/RPM-GPG-KEY-baremetal-nvidia-cuda
+      url: https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64/D42D0685.pub
+      fingerprint: 610C 7B14 E068 A878 070D A4E9 9CD0 A493 D42D 0685
+    replaces:
+      - https://developer.download.nvidia.com/compute/cuda/repos/rhel8/x86_64
 """
 
 RETURN = r"""
@@ -107,6 +138,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.containers.packag
     Wish,
 )
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 
 LARGEST_KEY = 1024 * 1024
@@ -125,6 +157,7 @@ def main() -> None:
             }},
             "retired_keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "remove_duplicates": {"type": "bool", "default": True},
+            "replaces": {"type": "list", "elements": "str", "default": []},
             "backup_keep": {"type": "int", "default": 5},
             "timeout": {"type": "int", "default": 30},
             "lease": {"type": "str"},
@@ -138,11 +171,12 @@ def main() -> None:
         return data
 
     key = Key(**params["key"]) if params["key"] else None
-    wish = Wish(params["path"], params["content"], key, tuple(params["retired_keys"]), params["remove_duplicates"])
+    wish = Wish(params["path"], params["content"], key, tuple(params["retired_keys"]), params["remove_duplicates"],
+                tuple(params["replaces"]))
     try:
         if not module.check_mode:
             Store().renew(params["lease"])
-        outcome = PackageSource(fetch, keep=params["backup_keep"]).set(wish, check=module.check_mode)
+        outcome = PackageSource(fetch, keep=params["backup_keep"], run=run).set(wish, check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     diff = {"before": "\n".join(outcome.before), "after": "\n".join(outcome.after)} if outcome.changed else {}

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One package repository of apt: its key, checked by full fingerprint, its source file, and no second file for it.
+"""One package repository: its key, checked by full fingerprint, its source file, and no second file for it.
+
+The file is a deb822 one of apt, or a .repo file of dnf or zypper.
 
 Everything is worked out first. A key that is not the expected one ends it before anything is written.
 """
@@ -11,12 +13,14 @@ import glob
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import HostError
 from ..facts import masking
-from . import keepers, openpgp, sources
+from . import keepers, openpgp, repo_files, sources
 
 Fetch = Callable[[str], bytes]
+Runner = Callable[..., Any]
 
 
 class SourceError(HostError):
@@ -35,13 +39,19 @@ class Key:
 
 @dataclass(frozen=True)
 class Wish:
-    """A source file, and what it needs."""
+    """A source file, and what it needs. ``replaces``: addresses that this repository takes the place of."""
 
     path: str
     content: str
     key: Key | None = None
     retired_keys: tuple[str, ...] = ()
     remove_duplicates: bool = True
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def is_rpm(self) -> bool:
+        """Whether the file is one of dnf or zypper."""
+        return self.path.endswith(".repo")
 
 
 @dataclass
@@ -61,10 +71,11 @@ class Outcome:
 
 
 class PackageSource:
-    """Sets up repositories below ``root``. ``fetch`` gets a key from an address."""
+    """Sets up repositories below ``root``. ``fetch`` gets a key from an address, ``run`` starts rpm."""
 
-    def __init__(self, fetch: Fetch, root: str = "/", keep: int = 5, backups: str | None = None) -> None:
-        self.fetch, self.root, self.keep = fetch, root, keep
+    def __init__(self, fetch: Fetch, root: str = "/", keep: int = 5, backups: str | None = None,
+                 run: Runner | None = None) -> None:
+        self.fetch, self.root, self.keep, self.run = fetch, root, keep, run
         self.backups = backups or self._real(keepers.BACKUPS)
 
     def _real(self, path: str) -> str:
@@ -73,10 +84,9 @@ class PackageSource:
     def set(self, wish: Wish, check: bool) -> Outcome:
         """Bring the repository to what is wished. Raises SourceError or openpgp.KeyFault with nothing written."""
         self._sane(wish)
-        key = self._key(wish.key) if wish.key else None
-        trust = self._trust(wish.retired_keys)
-        named = sources.uris(wish.content, deb822=True)
-        doubles = sources.duplicates(named, wish.path, self.root) if wish.remove_duplicates else []
+        key = self._key(wish.key, wish.is_rpm) if wish.key else None
+        trust = [] if wish.is_rpm else self._trust(wish.retired_keys)
+        doubles = self._doubles(wish)
         outcome = Outcome()
         if key is not None and wish.key is not None:
             self._write(wish.key.path, key, outcome, f"write key {openpgp.normal(wish.key.fingerprint)} to "
@@ -87,11 +97,46 @@ class PackageSource:
             text = None if double.text is None else double.text.encode("utf-8", "surrogateescape")
             self._take(double.path, text, outcome, f"take the repository out of {double.path}", check)
         self._write(wish.path, wish.content.encode(), outcome, f"write {wish.path}", check, show=True)
+        if wish.is_rpm and wish.key is not None:
+            self._import(wish.key, outcome, check)
         return outcome
 
+    def _doubles(self, wish: Wish) -> list[sources.Removal]:
+        if not wish.remove_duplicates and not wish.replaces:
+            return []
+        find, named = sources.duplicates, sources.uris(wish.content, deb822=True)
+        if wish.is_rpm:
+            find, named = repo_files.duplicates, repo_files.named(wish.content)
+        return find([*(named if wish.remove_duplicates else ()), *wish.replaces], wish.path, self.root)
+
+    def _import(self, key: Key, outcome: Outcome, check: bool) -> None:
+        """Give rpm the key, so that no transaction has to ask whether to trust it: zypper would refuse."""
+        if self.run is None:
+            return
+        asked = self.run(["rpm", "-q", "gpg-pubkey", "--qf", "%{DESCRIPTION}\\n"], timeout=60)
+        try:
+            known = openpgp.fingerprints(asked.out.encode()) if asked.rc == 0 else []
+        except openpgp.KeyFault:
+            known = []
+        wanted = openpgp.normal(key.fingerprint)
+        if wanted in known:
+            return
+        outcome.actions.append(f"let rpm trust the key {wanted}")
+        outcome.before.append(f"rpm's keys: {len(known)}")
+        outcome.after.append(f"rpm's keys: {len(known) + 1}, with {wanted}")
+        if check:
+            return
+        result = self.run(["rpm", "--import", self._real(key.path)], timeout=60)
+        if result.rc != 0:
+            raise SourceError(f"rpm does not take the key {key.path}: {result.err.strip() or f'status {result.rc}'}")
+
     def _sane(self, wish: Wish) -> None:
+        if wish.is_rpm:
+            self._sane_rpm(wish)
+            return
         if not wish.path.endswith(".sources"):
-            raise SourceError(f"path is {wish.path!r}; deb822 sources need a name that ends in .sources")
+            raise SourceError(f"path is {wish.path!r}; a source file of apt has a name that ends in .sources (deb822), "
+                              "one of dnf and zypper in .repo")
         if not sources.uris(wish.content, deb822=True):
             raise SourceError(f"content for {wish.path} names no repository: it needs a field URIs")
         lowered = wish.content.lower()
@@ -103,7 +148,18 @@ class PackageSource:
             raise SourceError(f"content for {wish.path} has no Signed-By: {wish.key.path}; a key is for its repository "
                               "alone")
 
-    def _key(self, key: Key) -> bytes | None:
+    @staticmethod
+    def _sane_rpm(wish: Wish) -> None:
+        if os.path.dirname(wish.path) not in repo_files.FOLDERS:
+            raise SourceError(f"path is {wish.path!r}; .repo files lie in {' or '.join(sorted(repo_files.FOLDERS))}")
+        wrong = repo_files.fault(wish.content, wish.path)
+        if wrong is not None:
+            raise SourceError(wrong)
+        if wish.key is not None and f"file://{wish.key.path}" not in repo_files.keys_named(wish.content):
+            raise SourceError(f"content for {wish.path} has no gpgkey=file://{wish.key.path}; a key is for its "
+                              "repository alone")
+
+    def _key(self, key: Key, is_rpm: bool = False) -> bytes | None:
         """The keyring to write, or None if the right one lies there."""
         openpgp.normal(key.fingerprint)
         present = keepers.read(self._real(key.path))
@@ -123,7 +179,7 @@ class PackageSource:
         else:
             raise SourceError(f"there is no key at {key.path} and neither url nor content says where to get it")
         openpgp.verify(content, key.fingerprint, what)
-        return openpgp.keyring(content, key.path)
+        return openpgp.keyring(content, key.path + ".asc" if is_rpm else key.path)  # rpm takes text alone
 
     def _trust(self, retired: Sequence[str]) -> list[tuple[str, bytes | None]]:
         """(keyring of the global trust, what is left of it) where a retired key is in it."""
