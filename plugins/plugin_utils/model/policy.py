@@ -18,8 +18,9 @@ from typing import Any
 
 import yaml
 
-from . import cuda_request
+from . import containers, cuda_request
 
+_Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _FILE = Path(__file__).with_name("policy.yml")
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "off", "0", "n", "f"))
@@ -164,6 +165,21 @@ def _integer(name: str, value: Any, entry: Mapping[str, Any]) -> int:
     raise PolicyError(name, value, "a whole number that is not negative")
 
 
+def _keep(name: str, value: Any, entry: Mapping[str, Any]) -> int:
+    number = _integer(name, value, entry)
+    if number < 2:
+        raise PolicyError(name, value, "2 or more: the proved kernel and the one before it")
+    return number
+
+
+def _module_names(name: str, value: Any, entry: Mapping[str, Any]) -> list[str]:
+    found = _list(name, value, entry)
+    for one in found:
+        if not isinstance(one, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", one):
+            raise PolicyError(name, one, "names of modules as the facts have them, such as mlnx-ofed or zfs")
+    return [str(one) for one in found]
+
+
 def _mapping(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise PolicyError(name, value, "a mapping")
@@ -227,6 +243,16 @@ def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, An
     return {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
 
 
+def _of_containers(check: Callable[[str, Any], Any]) -> _Check:
+    def checked(name: str, value: Any, entry: Mapping[str, Any]) -> Any:
+        try:
+            return check(name, value)
+        except containers.Fault as fault:
+            raise PolicyError(fault.where, fault.value, fault.allowed) from None
+
+    return checked
+
+
 def _date(name: str, value: Any) -> datetime.date:
     if isinstance(value, datetime.datetime):
         return value.date()
@@ -240,7 +266,6 @@ def _date(name: str, value: Any) -> datetime.date:
     raise PolicyError(name, value, "a date, such as 2027-01-31")
 
 
-_Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _CHECKS: Mapping[str, _Check] = {
     "str": _text,
     "bool": _boolean,
@@ -251,10 +276,15 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_driver_version": _driver_version,
     "gpu_toolkit_version": _version,
     "gpu_kernel_release": _release,
+    "gpu_kernel_keep": _keep,
+    "gpu_kernel_modules_waived": _module_names,
     "gpu_operator_version": _operator,
     "gpu_cuda": _cuda,
     "gpu_toolkit_repository": _repository,
     "gpu_fabricmanager_repository": _repository,
+    "gpu_container_runtime": _of_containers(containers.runtimes),
+    "gpu_toolkit_config": _of_containers(containers.config),
+    "gpu_toolkit_offline": _of_containers(containers.offline),
     "gpu_frameworks": _frameworks,
     "gpu_findings_waived": _waivers,
 }

@@ -25,10 +25,23 @@ class Wishes:
     frameworks: Mapping[str, str]
     kernel_policy: str
     kernel_release: str | None
+    kernel_keep: int
+    kernel_guard: bool
+    kernel_modules_waived: list[str]
+    kernel_trial_timeout: int
+    kernel_trial_fallback_reboot: bool
+    kernel_trial_panic: int
+    kernel_watchdog: str
     toolkit_version: str | None
     toolkit_repository: Mapping[str, Any] | None
     fabricmanager_repository: Mapping[str, Any] | None
-    container_runtime: str
+    toolkit_offline: Mapping[str, Any] | None
+    toolkit_config: Mapping[str, Any]
+    container_runtime: tuple[str, ...]
+    container_mode: str
+    container_hardened: bool
+    docker_default_runtime: str | None
+    crio_default_runtime: str | None
     containerd_default_runtime: str | None
     reboot_allowed: bool
     containerd_restart_allowed: bool

@@ -39,7 +39,7 @@ _OPERATORS_WORK = ("owner_leaves", "runtime_differs", "orphan_drop_in", "default
 def fill(context: Context, facts: object) -> None:
     """Fill in ``context.containerd``."""
     decision = context.containerd
-    if not context.has_gpus or context.wishes.container_runtime != "containerd":
+    if not context.has_gpus or not context.uses("containerd"):
         return
     if context.toolkit.version is None and not context.toolkit_by_operator:
         return

@@ -21,7 +21,7 @@ RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
 
 def fill(context: Context) -> None:
     """Fill in ``context.toolkit``; it stays empty where no toolkit is wanted on the host."""
-    if not context.has_gpus or context.wishes.container_runtime != "containerd":
+    if not context.has_gpus or not context.uses_containers:
         return
     if context.toolkit_by_operator or context.wishes.driver_owner == "operator":
         return

@@ -17,7 +17,7 @@ _TOOLKIT = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/la
 
 
 def _uses_containers(context: Context) -> bool:
-    return context.has_gpus and context.wishes.container_runtime == "containerd"
+    return context.has_gpus and context.uses_containers
 
 
 @plan_rule(

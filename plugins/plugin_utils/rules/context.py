@@ -126,6 +126,15 @@ class Context:
         """Say whether the host itself is to have a driver from our hands."""
         return self.has_gpus and self.wishes.driver_owner == "host" and not self.borrowed_kernel
 
+    def uses(self, runtime: str) -> bool:
+        """Say whether a container runtime (containerd, docker, crio) is to get the nvidia handler."""
+        return runtime in self.wishes.container_runtime
+
+    @property
+    def uses_containers(self) -> bool:
+        """Say whether any container runtime is to get the nvidia handler."""
+        return bool(self.wishes.container_runtime)
+
     @property
     def toolkit_by_operator(self) -> bool:
         """Say whether the operator's container brings toolkit and runtime handler, and the host leaves them alone."""

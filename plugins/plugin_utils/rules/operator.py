@@ -63,7 +63,7 @@ def two_owners(context: Context) -> Iterator[Hit]:
         yield Hit("toolkit.enabled", f"toolkit.enabled is true in the operator's values, but the host has toolkit "
                                      f"{there} and containerd is set up for it",
                   "set toolkit.enabled: false, or gpu_container_runtime: none and remove the host's toolkit",
-                  severity="error" if context.wishes.container_runtime != "none" else "warning")
+                  severity="error" if context.uses_containers else "warning")
 
 
 @plan_rule(

@@ -51,7 +51,7 @@ def _toolkit(context: Context, here: Cluster, asked: bool | None, driver: Owner)
     if asked is not None:
         return "operator" if asked else "host"
     containers = context.host.containers
-    if containers.owner == "operator" or context.wishes.container_runtime == "none":
+    if containers.owner == "operator" or not context.uses_containers:
         return "operator"
     if isinstance(containers.toolkit, str):
         return "host"
