@@ -7,6 +7,8 @@ from __future__ import annotations
 
 STATE_DIRECTORY = "/var/lib/baremetal-nvidia"
 STATE_FILE = "/var/lib/baremetal-nvidia/state.json"
+TRIAL_CONF = "/var/lib/baremetal-nvidia/trial.conf"
+TRIAL_RESULT = "/var/lib/baremetal-nvidia/trial"
 
 # Always reported: null when absent.
 PATHS: tuple[str, ...] = (
@@ -15,6 +17,8 @@ PATHS: tuple[str, ...] = (
     "/etc/apt/apt.conf.d/52baremetal-nvidia",
     "/etc/default/grub.d/zz-baremetal-nvidia.cfg",
     "/etc/containerd/conf.d/99-nvidia.toml",
+    "/etc/systemd/system/nvidia-cdi-refresh.service.d/baremetal-nvidia.conf",
+    "/etc/udev/rules.d/71-baremetal-nvidia-dev-char.rules",
 )
 
 # Reported when there: names are chosen by what is configured.

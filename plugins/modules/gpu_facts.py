@@ -238,7 +238,8 @@ ansible_facts:
             cache_age: 3600
         containers:
           description:
-            - containerd with its configuration, the NVIDIA container toolkit, runc, CDI specifications.
+            - containerd with its configuration, Docker, CRI-O, the NVIDIA container toolkit, runc, CDI specifications.
+            - C(gpu.detachable) counts the GPU containers that would lose their GPUs at C(systemctl daemon-reload).
             - C(config.masked) is true when secrets were taken out of a text; C(sha256) is that of the file itself.
           type: dict
           returned: always
@@ -250,9 +251,13 @@ ansible_facts:
               owner: host
               config: {path: /etc/containerd/config.toml, text: "version = 2", sha256: "...", drop_ins: {}}
               gpu_containers: 2
-            toolkit: {version: 1.20.0, mode: auto}
+            docker: null
+            crio: null
+            toolkit: {version: 1.20.0, mode: auto, config: {nvidia-container-runtime.mode: auto}}
             runc: 1.1.15
             cdi: [{path: /var/run/cdi/nvidia.yaml, driver: 535.183.01}]
+            gpu: {running: 2, detachable: 0}
+            dev_char: {devices: 11, missing: 0}
         cuda:
           description: CUDA toolkits, compiler and forward compatibility libraries.
           type: dict

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from . import dpkg, masking, processes
+from . import dpkg, engines, masking, processes
 from .context import Context
 from .tree import Tree
 
@@ -81,6 +81,7 @@ def read(ctx: Context) -> None:
         _runc(ctx)
     with ctx.attempt("containers.cdi"):
         ctx.set("containers.cdi", cdi(tree))
+    engines.read(ctx)
 
 
 def find_home(tree: Tree) -> Home | None:

@@ -144,24 +144,24 @@ def _is_gpu(tree: Tree, path: str) -> bool:
 
 
 def gpu_containers(tree: Tree) -> int:
-    """How many containers have GPUs.
+    """How many containers have GPUs; see :func:`gpu_container_ids`."""
+    return len(gpu_container_ids(tree))
+
+
+def gpu_container_ids(tree: Tree) -> list[str]:
+    """The ids of the containers that have GPUs.
 
     Counted are containers of which a process holds /dev/nvidia*, and those that were given the devices. A privileged
     container sees every device and counts only when it holds one. Raises PermissionError without root when there are
     containers at all.
     """
     if tree.is_host and not has_devices(tree):
-        return 0
+        return []
     ids: dict[str, list[str]] = {}
     for pid, container in _contained(tree):
         ids.setdefault(container, []).append(pid)
-    if not ids:
-        return 0
-    count = 0
-    for pids in ids.values():
-        if any(_holds(tree, pid) for pid in pids) or _was_given(tree, pids[0]):
-            count += 1
-    return count
+    return [container for container, pids in ids.items()
+            if any(_holds(tree, pid) for pid in pids) or _was_given(tree, pids[0])]
 
 
 def _contained(tree: Tree) -> Iterator[tuple[str, str]]:

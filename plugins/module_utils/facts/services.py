@@ -15,6 +15,7 @@ UNITS = (
     "nvidia-fabricmanager.service",
     "nvidia-imex.service",
     "nvidia-cdi-refresh.service",
+    "nvidia-cdi-refresh.path",
     "nvidia-dcgm.service",
     "containerd.service",
     "docker.service",

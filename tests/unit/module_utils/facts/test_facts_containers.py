@@ -26,8 +26,10 @@ def put(host, text='version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n',
 
 def test_nothing_installed(host):
     context = host.read(containers.read)
-    assert context.facts["containers"] == {"containerd": None, "toolkit": None, "runc": None, "cdi": []}
-    assert context.unknown == {}
+    assert context.facts["containers"] == {
+        "containerd": None, "docker": None, "crio": None, "toolkit": None, "runc": None, "cdi": [], "dev_char": None,
+    }  # fmt: skip
+    assert list(context.unknown) == ["containers.gpu"]  # nothing runs in a tree
 
 
 def test_config_and_drop_ins(host):
@@ -210,7 +212,8 @@ def test_toolkit(host):
         "/var/lib/dpkg/status", "Package: nvidia-container-toolkit\nStatus: install ok installed\nVersion: 1.20.0-1\n\n"
     )
     host.put("/etc/nvidia-container-runtime/config.toml", '[nvidia-container-runtime]\nmode = "legacy"\n')
-    assert host.read(containers.read).facts["containers"]["toolkit"] == {"version": "1.20.0", "mode": "legacy"}
+    assert host.read(containers.read).facts["containers"]["toolkit"] == {
+        "version": "1.20.0", "mode": "legacy", "config": {"nvidia-container-runtime.mode": "legacy"}}
 
 
 def test_toolkit_without_a_package(host, as_host):
