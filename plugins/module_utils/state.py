@@ -11,9 +11,12 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     proved_kernels: {6.1.0-50-amd64: {driver: 535.261.03, flavour: open, at: "2026-11-30T04:00:00Z", ...}}
     holds: {kernel: {linux-image-amd64: {why: "...", at: "..."}}}    # by set; only holds that are ours
     denied: {kernel: [linux-image-rt-amd64]}                         # by set; names blocked by apt preferences
+    locks: {kernel: {/etc/zypp/locks: [kernel-default]}}             # by set and file; entries of ours where people write too
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
+    configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
+    trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., timeout: 600, ...}      # or null; a trial boot
     lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ..., doing: ...}    # or null; epoch seconds
 """
 from __future__ import annotations
@@ -43,8 +46,8 @@ class StateError(HostError):
 
 def empty() -> State:
     """The state of a host that was never touched."""
-    return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "manual": {}, "backups": [],
-            "open": None, "lease": None}
+    return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "locks": {}, "manual": {}, "backups": [],
+            "configured": {}, "open": None, "trial": None, "lease": None}
 
 
 def stamp(now: float | None = None) -> str:
@@ -83,7 +86,8 @@ def read(path: str) -> State | None:
 def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None.
 
-    ``{proved_kernels: [release], holds: [name], open: null | {run_id, role, what, started, steps: [name]}}``
+    ``{proved_kernels: [release], holds: [name], open: null | {run_id, role, what, started, steps: [name]},
+    trial: null | as it is kept}``
     """
     if data is None:
         return None
@@ -93,7 +97,8 @@ def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
         steps = [step["name"] for step in opened["steps"]]
         opened = {"run_id": opened["run_id"], "role": opened["role"], "what": opened["what"], "started": opened["at"],
                   "steps": steps}
-    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "open": opened}
+    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "open": opened, "trial": data["trial"],
+            "configured": data["configured"]}
 
 
 class Store:
@@ -164,6 +169,23 @@ class Store:
         """Record that a working module for kernel ``release`` was built and checked; ``proof`` says which and how."""
         def change(data: State) -> None:
             data["proved_kernels"][release] = dict(proof)
+        return self.update(change)
+
+    # the trial boot
+
+    def arm_trial(self, trial: Mapping[str, Any]) -> bool:
+        """Record which kernel is to be started once, and what for. Raises StateError while another trial is open."""
+        def change(data: State) -> None:
+            former = data["trial"]
+            if former is not None and former["release"] != trial["release"]:
+                raise StateError(f"a trial of kernel {former['release']} is open since {former['at']}: end it first")
+            data["trial"] = dict(trial)
+        return self.update(change)
+
+    def end_trial(self) -> bool:
+        """Forget the trial; say whether there was one."""
+        def change(data: State) -> None:
+            data["trial"] = None
         return self.update(change)
 
     # the open transaction

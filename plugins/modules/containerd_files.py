@@ -58,12 +58,29 @@ options:
         type: path
         required: true
       content:
-        description: Its new content, as base64.
+        description: Its new content, as base64. Without one the file is taken away.
         type: str
-        required: true
       sha256:
         description: Checksum of the file as it was read. Empty means that there was none.
         type: str
+  records:
+    description: For V(place), what the state of the host keeps of each file, so that it can be taken back.
+    type: dict
+    default: {}
+  dump:
+    description: For V(place), whether containerd itself has to be able to read the outcome.
+    type: bool
+    default: true
+  disturbs:
+    description:
+      - For V(place), whether containerd is restarted by its owner as soon as the files are there. Then nothing is
+        written under running GPU containers unless O(allowed).
+    type: bool
+    default: false
+  allowed:
+    description: Whether containerd may restart under running GPU containers.
+    type: bool
+    default: false
   backup_keep:
     description: How many backups of a file are kept, in C(/var/lib/baremetal-nvidia/backups).
     type: int
@@ -87,6 +104,14 @@ looked:
   returned: success
   type: list
   elements: str
+record:
+  description: For V(read), what was set on this host before, by file.
+  returned: success
+  type: dict
+skipped_reason:
+  description: For V(place), why nothing was written.
+  returned: success
+  type: str
 version:
   description: For V(read), the version of containerd. Null without one.
   returned: success
@@ -104,12 +129,23 @@ backups:
 """
 
 import base64
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import config_files
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import config_files, restart
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import processes
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.tree import Tree
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+
+
+def _record() -> dict[str, Any]:
+    """What was set on this host before; empty where the state cannot be read, which is not this call's business."""
+    try:
+        return dict(Store().read()["configured"])
+    except (HostError, OSError):
+        return {}
 
 
 def main() -> None:
@@ -122,9 +158,13 @@ def main() -> None:
             "trees": {"type": "dict", "default": {}, "no_log": True},
             "files": {"type": "list", "elements": "dict", "default": [], "options": {
                 "path": {"type": "path", "required": True},
-                "content": {"type": "str", "required": True, "no_log": True},
+                "content": {"type": "str", "no_log": True},
                 "sha256": {"type": "str"}}},
             "backup_keep": {"type": "int", "default": 5},
+            "records": {"type": "dict", "default": {}},
+            "dump": {"type": "bool", "default": True},
+            "disturbs": {"type": "bool", "default": False},
+            "allowed": {"type": "bool", "default": False},
             "lease": {"type": "str"},
         },
         supports_check_mode=True,
@@ -133,7 +173,7 @@ def main() -> None:
     try:
         if params["mode"] == "read":
             found = config_files.read(params["path"], params["extra"], params["program"], run)
-            module.exit_json(changed=False, version=found.version, looked=found.looked, files={
+            module.exit_json(changed=False, version=found.version, looked=found.looked, record=_record(), files={
                 path: base64.b64encode(content).decode() for path, content in found.files.items()})
         if params["mode"] == "trial":
             trees = {name: {file: base64.b64decode(text) for file, text in files.items()}
@@ -146,9 +186,15 @@ def main() -> None:
             module.exit_json(changed=bool(params["files"]), backups=[])
         store = Store()
         store.renew(params["lease"])
+        if params["disturbs"] and not params["allowed"]:
+            why = restart.not_now(lambda: processes.gpu_containers(Tree("/")))
+            if why:
+                module.exit_json(changed=False, backups=[], skipped_reason=why)
         placed = config_files.place(
-            [(item["path"], base64.b64decode(item["content"]), item["sha256"] or None) for item in params["files"]],
-            params["path"], params["program"], run, store, run_id=params["lease"], keep=params["backup_keep"])
+            [(item["path"], None if item["content"] is None else base64.b64decode(item["content"]),
+              item["sha256"] or None) for item in params["files"]],
+            params["path"], params["program"], run, store, run_id=params["lease"], keep=params["backup_keep"],
+            records=params["records"], dump=params["dump"])
     except (HostError, OSError, ValueError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=bool(placed), backups=[{"path": item.path, "backup": item.backup} for item in placed])

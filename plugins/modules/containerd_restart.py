@@ -54,10 +54,20 @@ options:
       backup:
         description: What it was before. Empty means that there was no such file.
         type: path
-  service:
-    description: The unit.
-    type: str
-    default: containerd.service
+  absent:
+    description: Runtimes that must not be known to CRI any more afterwards.
+    type: list
+    elements: str
+    default: []
+  by_owner:
+    description: Whether the owner of this containerd restarts it by itself, so that it is only waited for.
+    type: bool
+    default: false
+  services:
+    description: The unit. Of several the first that is there.
+    type: list
+    elements: str
+    default: [containerd.service]
   address:
     description: containerd's socket.
     type: path
@@ -123,7 +133,9 @@ def main() -> None:
             "handlers": {"type": "list", "elements": "str", "default": []},
             "restore": {"type": "list", "elements": "dict", "default": [], "options": {
                 "path": {"type": "path", "required": True}, "backup": {"type": "path"}}},
-            "service": {"type": "str", "default": "containerd.service"},
+            "absent": {"type": "list", "elements": "str", "default": []},
+            "by_owner": {"type": "bool", "default": False},
+            "services": {"type": "list", "elements": "str", "default": ["containerd.service"]},
             "address": {"type": "path", "default": "/run/containerd/containerd.sock"},
             "path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "program": {"type": "str", "default": "containerd"},
@@ -133,8 +145,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    wish = Wish(service=params["service"], address=params["address"], program=params["program"], main=params["path"],
-                handlers=tuple(params["handlers"]), allowed=params["allowed"], timeout=params["timeout"],
+    wish = Wish(services=tuple(params["services"] or ["containerd.service"]), address=params["address"],
+                program=params["program"], main=params["path"],
+                handlers=tuple(params["handlers"]), absent=tuple(params["absent"]), by_owner=params["by_owner"],
+                allowed=params["allowed"], timeout=params["timeout"],
                 restore=tuple(Placed(item["path"], item["backup"] or None) for item in params["restore"]))
     store = Store()
     try:

@@ -18,8 +18,8 @@ import tomllib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import yaml
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import Settings, editor, settings, toml_text
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import decision as deciding
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import editor, toml_text
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.diff import ABSENT, differences
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.generation import (
     CRI_V2,
@@ -56,13 +56,16 @@ class Case:
         self.facts: dict[str, Any] = facts["containers"]["containerd"]
         self.main: str = (self.facts.get("config") or {}).get("path") or "/etc/containerd/config.toml"
         self.before = _read(folder / "before", posixpath.dirname(self.main))
+        self.before |= (self.facts.get("config") or {}).get("drop_ins") or {}  # files that lie elsewhere
+        self.settings = Settings(**(self.want.get("settings") or {}))
 
-    def compute(self, files: Files) -> tuple[deciding.Decision, Files, str | None]:
-        """The decision, the files it writes, and the message of a refusal."""
+    def compute(self, files: Files) -> tuple[deciding.Decision, dict[str, str | None], str | None]:
+        """The decision, the files it writes (None: takes away), and the message of a refusal."""
         decision = deciding.work_out(
             files, self.main, self.facts.get("version"), owner=self.facts.get("owner"),
             default_runtime=(self.want.get("policy") or {}).get("gpu_containerd_default_runtime"),
-            runtime_path=self.want["runtime_path"])
+            runtime_path=self.want["runtime_path"], settings=self.settings, state=self.want.get("state", "present"),
+            record=self.want.get("record"))
         try:
             return decision, editor.render(decision, files), decision.refused
         except Refusal as refusal:
@@ -75,6 +78,8 @@ class Case:
         if "strategy" in self.expect and decision.strategy != self.expect["strategy"]:
             found.append(f"strategy is {decision.strategy}, expected {self.expect['strategy']}")
         changed = {path: text for path, text in written.items() if self.before.get(path) != text}
+        if "restart" in self.expect and decision.restart != self.expect["restart"]:
+            found.append(f"restart is {decision.restart}, expected {self.expect['restart']}")
         if refusal and changed:
             found.append(f"refused and yet wrote {', '.join(changed)}")
         foreign = sorted(set(changed) - set(self.expect.get("may_change") or []))
@@ -82,10 +87,13 @@ class Case:
             found.append(f"changed {', '.join(foreign)}")
         if gen is None:
             return found
-        after = {**self.before, **changed}
+        after = {path: text for path, text in {**self.before, **changed}.items() if text is not None}
         if refusal is None:
             found += self._effective(after, gen)
-        found += self._files(changed)
+        found += self._files({path: text for path, text in changed.items() if text is not None})
+        for path, wanted in (self.expect.get("files") or {}).items():
+            if after.get(path) != wanted:
+                found.append(f"{path} is {after.get(path)!r}, expected {wanted!r}")
         if changed:
             found += self._untouched(after, gen)
             _again, second, refused = self.compute(after)
@@ -140,6 +148,7 @@ class Case:
     def _untouched(self, after: Files, gen: Generation) -> list[str]:
         expected = self.expect.get("effective") or {}
         exempt = [tuple(entry["path"]) for entry in expected.get("contains") or []]
+        exempt += settings.paths(self.settings, {"runc": {}})
         return untouched(self.before, after, self.main, gen, exempt,
                          [tuple(path) for path in expected.get("may_differ") or []])
 
@@ -154,10 +163,11 @@ def untouched(before_files: Files, after_files: Files, main: str, gen: Generatio
     moved = differences(before.effective, after.effective)
     base = ("plugins", runtime_plugin(file_version(after.documents.get(main, {})) or 1))
     found = []
+    exempt = list(exempt)
     for path, old, new in moved:
         handler = path[: len(base) + 3] == (*base, "containerd", "runtimes", "nvidia")
         if old is ABSENT:
-            if not _may_be_new(path, base):
+            if not _may_be_new(path, base) and path not in exempt:
                 found.append(f"new setting {'.'.join(path)}")
         elif path[0] == "imports":
             if not all(entry in (new if new is not ABSENT else []) for entry in old):

@@ -30,7 +30,8 @@ Runner = Callable[..., Result]
 _IMPORTS = re.compile(rb"^[ \t]*imports[ \t]*=[ \t]*\[(?P<list>[^\]]*)\]", re.MULTILINE)
 _COMMENT = re.compile(rb"(?m)#.*$")
 _QUOTED = re.compile(rb"\"([^\"]*)\"|'([^']*)'")
-_BESIDE = ("conf.d/*.toml", "config.d/*.toml")
+_BESIDE = ("conf.d/*.toml", "config.d/*.toml", "config.toml.d/*.toml", "config-v3.toml.d/*.toml",
+           "containerd.d/*.toml", "*.toml.tmpl", "containerd-template.toml")
 _MOST_FILES = 100
 _MOST_BYTES = 1024 * 1024
 ROLE = "gpu_containerd"
@@ -130,9 +131,12 @@ def trial(trees: Mapping[str, Mapping[str, bytes]], program: str, run: Runner) -
     return outcome
 
 
-def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, run: Runner, store: Store, *,
-          run_id: str | None, keep: int, backups: str = keepers.BACKUPS) -> list[Placed]:
-    """Write (path, content, checksum of what was read) in order; all of them or none.
+def place(files: list[tuple[str, bytes | None, str | None]], main: str, program: str, run: Runner, store: Store, *,
+          run_id: str | None, keep: int, backups: str = keepers.BACKUPS, records: Mapping[str, Any] | None = None,
+          dump: bool = True) -> list[Placed]:
+    """Write (path, content, checksum of what was read) in order, None taking the file away; all of them or none.
+
+    ``records`` is what the state keeps of each file, so that it can be taken back.
 
     Raises ConfigError if a file is not what it was when it was read, or if containerd cannot read the outcome; the
     former files are back then.
@@ -149,9 +153,14 @@ def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, r
             done.append(Placed(path, saved))
             # noted before it is written, so that what a cut-off run wrote can be taken back
             store.update(partial(_remember, done[-1], stamp(store.clock()), keep))
-            keepers.replace(path, content)
-        result = run([program, "--config", main, "config", "dump"], timeout=DUMP_TIMEOUT)
-        if not result.ok:
+            if records and path in records:
+                store.update(partial(_record, path, records[path]))
+            if content is None:
+                keepers.remove(path)
+            else:
+                keepers.replace(path, content)
+        result = run([program, "--config", main, "config", "dump"], timeout=DUMP_TIMEOUT) if dump else None
+        if result is not None and not result.ok:
             raise ConfigError(f"{result.why('containerd config dump')}; the former files are back")
         store.step("restart")
     except BaseException:
@@ -159,6 +168,21 @@ def place(files: list[tuple[str, bytes, str | None]], main: str, program: str, r
         store.finish()
         raise
     return done
+
+
+def _record(path: str, fresh: dict[str, Any], data: dict[str, Any]) -> None:
+    """Note what is set in a file. What stood there at first counts, unless somebody changed the setting since."""
+    known = data["configured"].setdefault(path, {"sets": [], "imports": [], "version": False})
+    by_path = {tuple(entry["path"]): entry for entry in known["sets"]}
+    for entry in fresh["sets"]:
+        there = by_path.get(tuple(entry["path"]))
+        if there is not None and entry["there"] and entry["before"] == there["after"]:
+            there["after"] = entry["after"]  # ours, moved on: what stood there at first is still what comes back
+        else:
+            by_path[tuple(entry["path"])] = entry
+    known["sets"] = list(by_path.values())
+    known["imports"] += [entry for entry in fresh["imports"] if entry not in known["imports"]]
+    known["version"] = known["version"] or fresh["version"]
 
 
 def _remember(item: Placed, when: str, keep: int, data: dict[str, Any]) -> None:

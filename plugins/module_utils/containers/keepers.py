@@ -88,6 +88,11 @@ def backup(path: str, keep: int = 5, folder: str = BACKUPS, now: float | None = 
     return target
 
 
+def remove(path: str) -> None:
+    """Take a file away; a link is followed, so that what it names goes and the link dangles no longer than it did."""
+    atomic.remove(os.path.realpath(path))
+
+
 def restore(path: str, saved: str | None) -> None:
     """Put a backup back, or take the file away where there was none before."""
     if saved is None:

@@ -16,7 +16,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import HostError
@@ -31,6 +31,14 @@ _RUNTIME = re.compile(
 _CRI_ROW = re.compile(r"^\S+\s+(cri|runtime|images)\s+\S+\s+(ok|error|skip)\s*$", re.MULTILINE)
 
 
+def _beside(program: str, name: str) -> str | None:
+    """A tool from the folder of containerd's own program, where that is named by path; else from the PATH."""
+    if "/" in program:
+        path = os.path.join(os.path.dirname(program), name)
+        return path if os.path.isfile(path) else None
+    return name if shutil.which(name) else None
+
+
 class RestartError(HostError):
     """containerd did not come back with the new files. The message says why, and what runs now."""
 
@@ -39,14 +47,21 @@ class RestartError(HostError):
 class Wish:
     """What to restart, and what must be there afterwards."""
 
-    service: str = "containerd.service"
+    services: tuple[str, ...] = ("containerd.service",)  # the first that is there is restarted
     address: str = "/run/containerd/containerd.sock"
     program: str = "containerd"
     main: str = "/etc/containerd/config.toml"
     handlers: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # handlers that must be gone
+    by_owner: bool = False  # whoever owns this containerd restarts it by itself: only wait and look
     allowed: bool = False
     timeout: float = 60
     restore: tuple[Placed, ...] = ()
+
+    @property
+    def service(self) -> str:
+        """The unit that is meant."""
+        return self.services[0]
 
 
 @dataclass
@@ -58,6 +73,36 @@ class Outcome:
     handlers: list[str] = field(default_factory=list)
     skipped_reason: str | None = None
     actions: list[str] = field(default_factory=list)
+
+
+class _Count:
+    """Counts and remembers; None where it cannot be told."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+        self.last: int | None = None
+
+    def __call__(self) -> int:
+        self.last = self._count()
+        return self.last
+
+    def number(self) -> int | None:
+        """The count, or None."""
+        try:
+            return self()
+        except (OSError, ValueError):
+            return None
+
+
+def not_now(count: Callable[[], int]) -> str | None:
+    """Why containerd must not be restarted now without leave; None if nothing stands in the way."""
+    try:
+        running = count()
+    except (OSError, ValueError) as error:
+        return f"whether GPU containers run cannot be told ({error}), and gpu_containerd_restart_allowed is false"
+    if running:
+        return f"{running} GPU containers run here and gpu_containerd_restart_allowed is false"
+    return None
 
 
 class Restart:
@@ -77,29 +122,33 @@ class Restart:
             if not check:
                 self.store.finish()
             return outcome
-        try:
-            outcome.gpu_containers = self.count()
-        except (OSError, ValueError) as error:
-            if not wish.allowed:
-                outcome.skipped_reason = (f"whether GPU containers run cannot be told ({error}), and "
-                                          "gpu_containerd_restart_allowed is false")
-                return outcome
-        if outcome.gpu_containers and not wish.allowed:
-            outcome.skipped_reason = (f"{outcome.gpu_containers} GPU containers run here and "
-                                      "gpu_containerd_restart_allowed is false; the new files count from the next "
-                                      f"start of {wish.service} on")
+        counted = _Count(self.count)
+        why = None if wish.allowed or wish.by_owner else not_now(counted)
+        outcome.gpu_containers = counted.number() if why is None else counted.last
+        unit = self._unit(wish)
+        if why is not None:
+            outcome.skipped_reason = f"{why}; the new files count from the next start of {unit} on"
             return outcome
-        outcome.changed = True
-        outcome.actions.append(f"restart {wish.service}")
+        wish = replace(wish, services=(unit,))
+        outcome.changed = not wish.by_owner
+        outcome.actions.append(f"wait until {unit} has read its files" if wish.by_owner else f"restart {unit}")
         if check:
             return outcome
-        problem = self._restart(wish)
+        problem = None if wish.by_owner else self._restart(wish)
         if problem is None:
             problem, outcome.handlers = self._answers(wish)
         if problem is None:
             self.store.finish()
             return outcome
         raise RestartError(self._back(wish, problem))
+
+    def _unit(self, wish: Wish) -> str:
+        """The unit that is restarted: the one that is there, of several that may be."""
+        for unit in wish.services if len(wish.services) > 1 else ():
+            told = self.run(["systemctl", "show", "--property=LoadState", "--value", unit], timeout=10)
+            if told.ok and told.out.strip() == "loaded":
+                return unit
+        return wish.service
 
     def _restart(self, wish: Wish) -> str | None:
         self.run(["systemctl", "reset-failed", wish.service], timeout=10)
@@ -131,8 +180,9 @@ class Restart:
         if active.out.strip() != "active":
             return f"{wish.service} is {active.out.strip() or 'not active'}", []
         handlers: list[str] = []
-        if shutil.which("ctr"):
-            listed = self.run(["ctr", "--address", wish.address, "plugins", "ls"], timeout=15)
+        ctr = _beside(wish.program, "ctr")
+        if ctr:
+            listed = self.run([ctr, "--address", wish.address, "plugins", "ls"], timeout=15)
             if not listed.ok:
                 return listed.why("ctr plugins ls"), []
             states = dict(_CRI_ROW.findall(listed.out))
@@ -140,6 +190,9 @@ class Restart:
                 return f"the CRI plugin is {states.get('cri', 'not there')}", []
         problem, handlers = self._handlers(wish)
         missing = sorted(set(wish.handlers) - set(handlers))
+        left = sorted(set(wish.absent) & set(handlers))
+        if problem is None and left:
+            problem = f"the runtime {', '.join(left)} is still known to it"
         if problem is None and missing:
             problem = f"the runtime {', '.join(missing)} is not known to it (known: {', '.join(handlers) or 'none'})"
         return problem, handlers
@@ -177,9 +230,9 @@ class Restart:
             return f"{wish.service} does not work: {problem}. No former files were named, so nothing was put back"
         put_back(restore)
         names = ", ".join(item.path for item in restore)
-        again = self._restart(wish)
+        again = None if wish.by_owner else self._restart(wish)
         if again is None:
-            again, _handlers = self._answers(Wish(**{**wish.__dict__, "handlers": ()}))
+            again, _handlers = self._answers(replace(wish, handlers=(), absent=()))
         self.store.finish()
         if again is None:
             return (f"{wish.service} did not work with the new files: {problem}. The former ones ({names}) were put "

@@ -6,5 +6,6 @@ from __future__ import annotations
 
 from .decision import Decision, Note, decide, work_out
 from .generation import RUNTIME_PATH, generation
+from .settings import Settings
 
-__all__ = ["RUNTIME_PATH", "Decision", "Note", "decide", "generation", "work_out"]
+__all__ = ["RUNTIME_PATH", "Decision", "Note", "Settings", "decide", "generation", "work_out"]

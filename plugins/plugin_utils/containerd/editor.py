@@ -15,7 +15,7 @@ from typing import Any
 
 import tomllib
 
-from . import toml_text
+from . import removing, toml_text
 from .decision import Decision
 from .diff import differences
 from .edits import FileEdit, new_text, put
@@ -30,9 +30,9 @@ except ImportError:  # the planner and most edits do without; render() says so w
 Way = Callable[[str, Path, Any], str | None]
 
 
-def render(decision: Decision, files: Mapping[str, str]) -> dict[str, str]:
-    """The text of every file the decision changes. Raises Refusal if an edit cannot be proved right."""
-    return {edit.path: edited(edit, files.get(edit.path)) for edit in decision.edits}
+def render(decision: Decision, files: Mapping[str, str]) -> dict[str, str | None]:
+    """The text of every file the decision changes, None for one that goes. Raises Refusal if an edit is not safe."""
+    return {edit.path: None if edit.delete else edited(edit, files.get(edit.path)) for edit in decision.edits}
 
 
 def edited(edit: FileEdit, text: str | None) -> str:
@@ -47,6 +47,12 @@ def edited(edit: FileEdit, text: str | None) -> str:
             text = _first(text, ("imports",), [edit.imports], edit.path, (_top_line,))
         else:
             text = _first(text, ("imports",), [*present, edit.imports], edit.path, (_append,))
+    for path in edit.removes:
+        text = removing.without(text, path, edit.path)
+    if edit.drop_version:
+        text = removing.without(text, ("version",), edit.path)
+    for entry in edit.drop_imports:
+        text = removing.without_import(text, entry, edit.path)
     for path, value in edit.sets:
         ways: tuple[Way, ...] = (_exchange, _new_table, _into_table, _new_header, _inline)
         text = _first(text, path, value, edit.path, ways)

@@ -20,13 +20,17 @@ MARKER = "# nvidia runtime, written by the Ansible collection baremetal.nvidia"
 
 @dataclass(frozen=True)
 class FileEdit:
-    """A file to write. ``document``: a new file; else ``sets`` are made in the present one."""
+    """A file to write. ``document``: a new file; else ``sets`` are made in the present one, ``removes`` taken out."""
 
     path: str
     document: Mapping[str, Any] | None = None
     sets: tuple[tuple[Path, Any], ...] = ()
     imports: str | None = None  # an entry to add to `imports`
     version: int | None = None  # a version line to add
+    removes: tuple[Path, ...] = ()  # settings or tables to take out
+    drop_imports: tuple[str, ...] = ()  # entries of `imports` to take out
+    drop_version: bool = False  # take the version line out
+    delete: bool = False  # the file goes
 
 
 def outcome(edit: FileEdit, text: str | None) -> dict[str, Any]:
@@ -38,10 +42,33 @@ def outcome(edit: FileEdit, text: str | None) -> dict[str, Any]:
         document["version"] = edit.version
     for path, value in edit.sets:
         put(document, path, copy.deepcopy(value))
+    for path in edit.removes:
+        take(document, path)
+    if edit.drop_version:
+        document.pop("version", None)
+    present = document.get("imports")
+    present = present if isinstance(present, list) else []
+    if edit.drop_imports:
+        document["imports"] = present = [entry for entry in present if entry not in edit.drop_imports]
+        if not present:
+            del document["imports"]
     if edit.imports is not None:
-        present = document.get("imports")
-        document["imports"] = [*(present if isinstance(present, list) else []), edit.imports]
+        document["imports"] = [*present, edit.imports]
     return document
+
+
+def take(document: dict[str, Any], path: Path) -> None:
+    """Take a setting out of nested tables, and the tables that it leaves empty."""
+    tables: list[dict[str, Any]] = [document]
+    for name in path[:-1]:
+        inner = tables[-1].get(name)
+        if not isinstance(inner, dict):
+            return
+        tables.append(inner)
+    tables[-1].pop(path[-1], None)
+    for holder, name in zip(reversed(tables[:-1]), reversed(path[:-1])):
+        if holder[name] == {}:
+            del holder[name]
 
 
 def put(document: dict[str, Any], path: Path, value: Any) -> None:

@@ -272,7 +272,7 @@ def merge(into: dict[str, Any], part: Mapping[str, Any], gen: Generation) -> Non
                 into[name] = old = {}
             for plugin, table in item.items():
                 if gen.deep_merge and isinstance(old.get(plugin), dict) and isinstance(table, dict):
-                    _deep(old[plugin], table)
+                    deep(old[plugin], table)
                 else:
                     old[plugin] = table
         elif name in _REPLACED and isinstance(item, dict):
@@ -298,10 +298,10 @@ def _top_level(into: dict[str, Any], name: str, item: Any, gen: Generation) -> N
         into[name] = item
 
 
-def _deep(into: dict[str, Any], part: Mapping[str, Any]) -> None:
+def deep(into: dict[str, Any], part: Mapping[str, Any]) -> None:
     for key, value in part.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _deep(into[key], value)
+            deep(into[key], value)
         else:
             into[key] = value
 
@@ -343,7 +343,7 @@ def _split_cri(plugins: dict[str, Any]) -> None:
             old = plugins.get(name)
             if isinstance(old, dict):  # what stands there in the new names wins
                 merged = copy.deepcopy(table)
-                _deep(merged, old)
+                deep(merged, old)
                 plugins[name] = merged
             else:
                 plugins[name] = table

@@ -4,7 +4,7 @@
 """Ask the host's own containerd before anything is put in place: what to lay out for it, and how to read its answer."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import tomllib
@@ -13,6 +13,7 @@ from . import toml_text
 from .diff import differences, dotted
 from .generation import CRI_V1, CRI_V2, HANDLER, RUNTIME_V3, Generation
 from .merge import load, table_at
+from .toml_text import Path
 from .want import Refusal
 
 PLACEHOLDER = "@FOLDER@"
@@ -39,23 +40,27 @@ def with_imports(text: str, imports: list[str]) -> str:
     return f"{line}\n{text}" if imports else text
 
 
-def judge(before: Mapping[str, Any] | None, after: Mapping[str, Any], runtime_path: str) -> None:
+def judge(before: Mapping[str, Any] | None, after: Mapping[str, Any], runtime_path: str | None,
+          asked: Collection[Path] = ()) -> None:
     """Compare what containerd prints for the files as they are and as they shall be.
 
     Each is ``{rc, out, why}`` of ``containerd config dump``; ``before`` is None where the present files are broken.
+    ``runtime_path`` is None where the runtime shall be gone; ``asked`` are further settings that may move.
     Raises Refusal when it cannot read the new ones, does not know the runtime, or when anything else moves.
     """
     if after["rc"] != 0:
         raise Refusal("trial", f"containerd cannot read the new configuration: {after['why']}", "nothing was written")
     new = _parsed(after)
     binary = next((item for name in _PLUGINS if (item := _binary(new, name)) is not None), None)
-    if binary != runtime_path:
+    if runtime_path is None and any(_handler(new, name) for name in _PLUGINS):
+        raise Refusal("trial", f"the new configuration still has the runtime {HANDLER}", "nothing was written")
+    if runtime_path is not None and binary != runtime_path:
         raise Refusal("trial", f"containerd reads the new configuration, and the runtime {HANDLER} has the program "
                       f"{binary!r} in it, not {runtime_path!r}", "nothing was written")
     if before is None or before["rc"] != 0:
         return
     moved = [path for path, _old, _new in differences(_parsed(before), new)
-             if path[0] not in ("version", "imports") and not _ours(path)]
+             if path[0] not in ("version", "imports") and not _ours(path) and path not in asked]
     if moved:
         raise Refusal("trial", f"with the new configuration containerd would also change {dotted(moved[0])}",
                       "nothing was written; this is worth a report")
@@ -68,8 +73,12 @@ def _parsed(dump: Mapping[str, Any]) -> dict[str, Any]:
         raise Refusal("trial", f"what containerd printed is not valid TOML: {error}", "nothing was written") from error
 
 
+def _handler(printed: Mapping[str, Any], plugin: str) -> dict[str, Any]:
+    return table_at(printed, ("plugins", plugin, "containerd", "runtimes", HANDLER))
+
+
 def _binary(printed: Mapping[str, Any], plugin: str) -> Any:
-    return table_at(printed, ("plugins", plugin, "containerd", "runtimes", HANDLER, "options")).get("BinaryName")
+    return table_at(_handler(printed, plugin), ("options",)).get("BinaryName")
 
 
 def _ours(path: tuple[str, ...]) -> bool:

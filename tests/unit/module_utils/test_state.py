@@ -66,7 +66,7 @@ def test_facts_view_names_only(store: Store) -> None:
     store.prove("k1", {})
     store.update(lambda data: data["holds"].update(kernel={"b": {"why": ""}}, driver={"a": {"why": ""}}))
     view = state.facts_view(store.read())
-    assert view == {"proved_kernels": ["k1", "k2"], "holds": ["a", "b"], "open": None}
+    assert view == {"proved_kernels": ["k1", "k2"], "holds": ["a", "b"], "open": None, "trial": None, "configured": {}}
 
 
 @pytest.mark.parametrize("text, words", [

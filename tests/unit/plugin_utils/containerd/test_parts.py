@@ -151,8 +151,7 @@ def test_what_is_written_reads_back(item: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("owner", "words"), [
-    ("k3s", ["config-v3.toml.tmpl", "restart k3s"]), ("rke2", ["rke2-agent", "config.toml.tmpl"]),
-    ("k0s", ["/etc/k0s/containerd.d"]), ("microk8s", ["containerd-template.toml"]), ("operator", ["toolkit.enabled"]),
+    ("microk8s", ["containerd-template.toml"]), ("operator", ["toolkit.enabled"]),
     ("kubespray", ["containerd_additional_runtimes"]), ("somebody", ["somebody"])])
 def test_each_owner_is_told_what_to_set(owner: str, words: list[str]) -> None:
     decision = work_out({MAIN: "version = 2\n"}, MAIN, "1.7.24", owner=owner)
