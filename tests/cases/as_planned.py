@@ -118,12 +118,35 @@ def _files(after: dict[str, Any], driver: Mapping[str, Any], kernel: Mapping[str
             files[wanted["path"]] = _file(wanted["content"]) if wanted["content"] else None
 
 
+def _toolkit(after: dict[str, Any], here: dict[str, Any], toolkit: Mapping[str, Any]) -> None:
+    before = here.get("toolkit") or {}
+    config = {**(before.get("config") or {}), **toolkit["config"]}
+    here["toolkit"] = {"version": toolkit["version"], "config": config,
+                       "mode": config.get("nvidia-container-runtime.mode", before.get("mode", "auto"))}
+    for wanted in ((toolkit["cdi"] or {}).get("unit"), toolkit["dev_char"]):
+        if wanted is not None:
+            after["files"][wanted["path"]] = _file(wanted["content"]) if wanted["content"] else None
+    if toolkit["dev_char"] and here.get("dev_char"):
+        here["dev_char"]["missing"] = 0
+    for name, engine in toolkit["engines"].items():
+        config = here[name]["config"]
+        config["runtimes"]["nvidia"] = engine["runtime_path"]
+        config["default_runtime"] = engine["default_runtime"] or config["default_runtime"]
+        config["cdi"] = engine["cdi"] or config.get("cdi")
+    loaded = after.get("driver", {}).get("loaded") or {}
+    if toolkit["cdi"] and (after["driver"].get("smi") or {}).get("status") == "ok":
+        here["cdi"] = [{"path": toolkit["cdi"]["path"], "driver": loaded.get("version")}]
+        refresh = (after.get("services") or {}).get("nvidia-cdi-refresh.service")
+        if refresh:
+            refresh["failed"] = False
+
+
 def _containers(after: dict[str, Any], decisions: Mapping[str, Any]) -> None:
     toolkit, containerd = decisions["toolkit"], decisions["containerd"]
     if toolkit["version"] is None:
         return
     here = after.setdefault("containers", {})
-    here["toolkit"] = {"version": toolkit["version"], "mode": "auto"}
+    _toolkit(after, here, toolkit)
     daemon = here.setdefault("containerd", None) or {"owner": "host", "gpu_containers": 0, "active": True}
     here["containerd"] = daemon
     daemon.setdefault("version", containerd["version"])

@@ -56,7 +56,17 @@ class KernelDecision:
     headers: list[str] = field(default_factory=list)
     manual: list[str] = field(default_factory=list)
     remove: list[str] = field(default_factory=list)
+    candidate: dict[str, Any] | None = None
+    refused: list[dict[str, str]] = field(default_factory=list)
+    stage: dict[str, Any] | None = None
     trial: str = "unavailable"
+    trial_reason: str | None = None
+    trial_release: str | None = None
+    commit: str | None = None
+    power_cycle: str | None = None
+    prune: list[str] = field(default_factory=list)
+    prune_packages: list[str] = field(default_factory=list)
+    guard: dict[str, Any] | None = None
     boot_default: dict[str, str] | None = None
     auto_upgrades: dict[str, str] | None = None
     preferences: dict[str, str] | None = None
@@ -91,6 +101,13 @@ class ToolkitDecision:
     repositories: list[dict[str, Any]] = field(default_factory=list)
     runtime_path: str | None = None
     mode: str | None = None
+    injection: str | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    offline: dict[str, Any] | None = None
+    cdi: dict[str, Any] | None = None
+    dev_char: dict[str, str] | None = None
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    because: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision as plain data."""
@@ -117,6 +134,13 @@ class ContainerdDecision:
     runtime_path: str | None = None
     default_runtime: str | None = None
     restart: bool = False
+    units: list[str] = field(default_factory=list)
+    disturbs: bool = False
+    program: str | None = None
+    source: str | None = None
+    repositories: list[dict[str, Any]] = field(default_factory=list)
+    archive: dict[str, Any] = field(default_factory=dict)
+    registry: list[dict[str, str]] = field(default_factory=list)
     hold: list[str] = field(default_factory=list)
     because: list[str] = field(default_factory=list)
 

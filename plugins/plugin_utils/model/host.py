@@ -13,6 +13,7 @@ from typing import Any
 
 from .facts import UNKNOWN, Maybe, Reader, or_none
 from .packages import Packages, read_packages
+from .runtimes import Containers, read_containers
 
 _ARCHES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -64,6 +65,35 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A kernel that the next full upgrade would install if nothing were held, with the packages that bring it."""
+
+    release: str
+    packages: dict[str, str]
+    security: Maybe[bool]
+    origin: Maybe[str]
+    since: Maybe[str]
+    cves: Maybe[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What the boot loader does, and the trial of a kernel that is under way."""
+
+    loader: Maybe[str]
+    default_mode: Maybe[str]
+    env_writable: Maybe[bool]
+    env_reason: Maybe[str]
+    next_entry: Maybe[str]
+    layout: Maybe[str]
+    update_default: Maybe[bool]
+    watchdog: Maybe[str]
+    trial_release: Maybe[str]
+    trial_phase: Maybe[str]
+    trial_reason: Maybe[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU on the PCI bus."""
 
@@ -105,24 +135,6 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Containers:
-    """The container runtime and the container toolkit."""
-
-    containerd: Maybe[str]
-    active: Maybe[bool]
-    socket: Maybe[str]
-    owner: Maybe[str]
-    config_text: Maybe[str]
-    config_path: Maybe[str]
-    drop_ins: Maybe[dict[str, Any]]
-    gpu_containers: Maybe[float]
-    toolkit: Maybe[str]
-    toolkit_mode: Maybe[str]
-    runc: Maybe[str]
-    cdi: Maybe[tuple[tuple[Maybe[str], Maybe[str]], ...]]
-
-
-@dataclass(frozen=True, slots=True)
 class Host:
     """One host."""
 
@@ -132,9 +144,8 @@ class Host:
     default_boot: Maybe[str]
     modules: Maybe[tuple[str, ...]]
     kernels: Maybe[tuple[Kernel, ...]]
-    default_mode: Maybe[str]
-    env_writable: Maybe[bool]
-    loader: Maybe[str]
+    offers: Maybe[tuple[Offer, ...]]
+    boot: Boot
     storage: Maybe[dict[str, Any]]
     gpus: Maybe[tuple[Gpu, ...]]
     nvswitches: Maybe[tuple[str, ...]]
@@ -152,9 +163,25 @@ class Host:
     files: Maybe[dict[str, Any]]
     open_transaction: Any
     own_holds: tuple[str, ...]
+    proved: Maybe[tuple[str, ...]]
     ansible_core: Maybe[str]
     refresh_error: Maybe[str]
     reasons: dict[str, Any]
+
+    @property
+    def default_mode(self) -> Maybe[str]:
+        """Return what decides over the boot default: saved, index or entry."""
+        return self.boot.default_mode
+
+    @property
+    def env_writable(self) -> Maybe[bool]:
+        """Say whether GRUB can write its environment while it boots."""
+        return self.boot.env_writable
+
+    @property
+    def loader(self) -> Maybe[str]:
+        """Return the boot loader."""
+        return self.boot.loader
 
     def kernel(self, release: object) -> Kernel | None:
         """Return the installed kernel of that release."""
@@ -188,9 +215,8 @@ def read(facts: object) -> Host:
         default_boot=reader.text("kernel.default_boot"),
         modules=reader.texts("kernel.modules"),
         kernels=_kernels(reader),
-        default_mode=reader.text("boot.default_mode"),
-        env_writable=reader.flag("boot.env_writable"),
-        loader=reader.text("boot.loader"),
+        offers=_offers(reader),
+        boot=_boot(reader),
         storage=reader.table("storage"),
         gpus=_gpus(reader),
         nvswitches=_nvswitches(reader),
@@ -198,7 +224,7 @@ def read(facts: object) -> Host:
         mok=reader.texts("secure_boot.mok"),
         driver=_driver(reader),
         packages=read_packages(reader),
-        containers=_containers(reader),
+        containers=read_containers(reader),
         cuda_toolkits=reader.texts("cuda.toolkits"),
         cuda_compat=reader.text("cuda.compat"),
         xids=_list(reader, "health.xids"),
@@ -208,6 +234,7 @@ def read(facts: object) -> Host:
         files=reader.table("files"),
         open_transaction=or_none(reader.get("state.open")),
         own_holds=_own_holds(reader),
+        proved=reader.texts("state.proved_kernels"),
         ansible_core=reader.text("controller.ansible_core"),
         refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},
@@ -253,6 +280,45 @@ def _kernels(reader: Reader) -> Maybe[tuple[Kernel, ...]]:
             nouveau_in_initrd=row.flag("nouveau_in_initrd"),
         ))
     return tuple(found)
+
+
+def _offers(reader: Reader) -> Maybe[tuple[Offer, ...]]:
+    rows = reader.rows("kernel.candidates")
+    if not isinstance(rows, tuple):
+        return rows
+    found = []
+    for row in rows:
+        release, packages = row.text("release"), row.table("packages")
+        if not isinstance(release, str) or not isinstance(packages, dict):
+            return UNKNOWN
+        found.append(Offer(
+            release=release,
+            packages={name: str(version) for name, version in packages.items() if isinstance(version, (str, int))},
+            security=row.flag("security"),
+            origin=row.text("origin"),
+            since=row.text("since"),
+            cves=row.texts("cves"),
+        ))
+    return tuple(found)
+
+
+def _boot(reader: Reader) -> Boot:
+    watchdog = reader.get("boot.watchdog")
+    if isinstance(watchdog, dict):
+        watchdog = or_none(reader.text("boot.watchdog.identity")) or or_none(reader.text("boot.watchdog.device")) or "a"
+    return Boot(
+        loader=reader.text("boot.loader"),
+        default_mode=reader.text("boot.default_mode"),
+        env_writable=reader.flag("boot.env_writable"),
+        env_reason=reader.text("boot.env_reason"),
+        next_entry=reader.text("boot.next_entry"),
+        layout=reader.text("boot.boot_layout"),
+        update_default=reader.flag("boot.update_default"),
+        watchdog=watchdog if watchdog is None or isinstance(watchdog, str) else UNKNOWN,
+        trial_release=reader.text("boot.trial.release"),
+        trial_phase=reader.text("boot.trial.phase"),
+        trial_reason=reader.text("boot.trial.reason"),
+    )
 
 
 def _module(row: Reader) -> Maybe[Module]:
@@ -345,24 +411,6 @@ def _list(reader: Reader, path: str) -> Maybe[tuple[Any, ...]]:
     return tuple(value) if isinstance(value, (list, tuple)) else UNKNOWN
 
 
-def _containers(reader: Reader) -> Containers:
-    cdi = reader.rows("containers.cdi")
-    return Containers(
-        containerd=reader.text("containers.containerd.version"),
-        active=reader.flag("containers.containerd.active"),
-        socket=reader.text("containers.containerd.socket"),
-        owner=reader.text("containers.containerd.owner"),
-        config_text=_config_text(reader),
-        config_path=reader.text("containers.containerd.config.path"),
-        drop_ins=reader.table("containers.containerd.config.drop_ins"),
-        gpu_containers=reader.number("containers.containerd.gpu_containers"),
-        toolkit=reader.text("containers.toolkit.version"),
-        toolkit_mode=reader.text("containers.toolkit.mode"),
-        runc=reader.text("containers.runc"),
-        cdi=tuple((row.text("path"), row.text("driver")) for row in cdi) if isinstance(cdi, tuple) else cdi,
-    )
-
-
 def _own_holds(reader: Reader) -> tuple[str, ...]:
     """Return the names that we hold: words, or mappings with a package."""
     names: list[str] = []
@@ -371,8 +419,3 @@ def _own_holds(reader: Reader) -> tuple[str, ...]:
         name = one if isinstance(one, str) else or_none(Reader(one).text("package"))
         names += [name] if isinstance(name, str) else []
     return tuple(names)
-
-
-def _config_text(reader: Reader) -> Maybe[str]:
-    value = reader.get("containers.containerd.config.text")
-    return value if value is None or isinstance(value, str) else UNKNOWN

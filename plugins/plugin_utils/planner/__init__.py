@@ -15,7 +15,7 @@ from ..model import wishes
 from ..model.cluster import Cluster
 from ..model.cluster import read as read_cluster
 from ..rules.context import Context
-from . import changes, choose, containerd, cuda, driver, kernel, operator, overlays, toolkit, verdict
+from . import changes, choose, containerd, cuda, devices, driver, kernel, operator, overlays, toolkit, verdict
 from .fleet import plan_fleet
 from .survey import survey
 
@@ -77,4 +77,5 @@ def decide(context: Context, facts: object, cluster: object = None) -> None:
     operator.fill(context, cluster)
     if not context.borrowed_kernel:
         toolkit.fill(context)
+        devices.fill(context)
         containerd.fill(context, facts)

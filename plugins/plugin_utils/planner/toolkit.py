@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 from ..model import version as versions
+from ..model.containers import TOOLKIT_PACKAGES
 from ..model.facts import each
 from ..rules.context import Context
 from . import repositories
 
-PACKAGES = (
-    "nvidia-container-toolkit",
-    "nvidia-container-toolkit-base",
-    "libnvidia-container-tools",
-    "libnvidia-container1",
-)
+PACKAGES = TOOLKIT_PACKAGES
 RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
 
 
@@ -29,8 +25,13 @@ def fill(context: Context) -> None:
     version = _version(context)
     decision.version = version
     decision.runtime_path = RUNTIME_PATH
-    decision.mode = "auto"
+    decision.mode = context.wishes.container_mode
     decision.hold = list(PACKAGES)
+    offline = context.wishes.toolkit_offline
+    if offline is not None:
+        decision.offline = {key: offline[key] for key in ("path", "on", "files")}
+        decision.packages = dict(offline["packages"])
+        return
     decision.repositories = repositories.for_toolkit(context)
     if version is None:
         return
@@ -65,6 +66,8 @@ def _offered(context: Context) -> bool:
 def _version(context: Context) -> str | None:
     if context.wishes.toolkit_version is not None:
         return context.wishes.toolkit_version
+    if context.wishes.toolkit_offline is not None:
+        return versions.upstream(context.wishes.toolkit_offline["packages"][PACKAGES[0]])
     floor = versions.try_loose(context.matrix.toolkit_floor())
     there = context.host.packages.version(PACKAGES[0])
     installed = versions.upstream(there) if isinstance(there, str) else context.host.containers.toolkit

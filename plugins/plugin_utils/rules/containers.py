@@ -27,7 +27,14 @@ def _uses_containers(context: Context) -> bool:
     sources=["https://nvidia.custhelp.com/", _TOOLKIT],
 )
 def old_toolkit(context: Context) -> Iterator[Hit]:
-    """Fires when the installed toolkit is older than the first fixed release."""
+    """Fires when the installed toolkit, or the one that is asked for, is older than the first fixed release."""
+    asked = context.wishes.toolkit_version or (context.toolkit.version if context.toolkit.offline else None)
+    least, want = try_loose(context.matrix.toolkit_floor()), try_loose(asked)
+    if _uses_containers(context) and want is not None and least is not None and want < least:
+        yield Hit(f"nvidia-container-toolkit {asked}", f"nvidia-container-toolkit {asked} is asked for, which is below "
+                                                       f"the security floor {context.matrix.toolkit_floor()}",
+                  "ask for the floor or a newer one")
+        return
     there, floor = context.host.containers.toolkit, context.matrix.toolkit_floor()
     have, least = try_loose(there) if isinstance(there, str) else None, try_loose(floor)
     if _uses_containers(context) and have is not None and least is not None and have < least:

@@ -162,7 +162,15 @@ def failed_services(context: Context) -> Iterator[Hit]:
     services = context.host.services
     for name, state in sorted(services.items()) if isinstance(services, dict) and context.has_gpus else ():
         if isinstance(state, dict) and state.get("failed") is True:
-            yield Hit(name, f"{name} has failed")
+            yield Hit(name, f"{name} has failed", _mended(context, name))
+
+
+def _mended(context: Context, name: str) -> str | None:
+    """Return what the plan does about it: the refresh of CDI specifications gives up when the driver comes late."""
+    if name == "nvidia-cdi-refresh.service" and any(
+            one.role == "gpu_toolkit" and one.action in ("cdi", "cdi_unit") for one in context.changes):
+        return "the plan makes the specification anew and lets the unit wait for the driver at boot"
+    return None
 
 
 @plan_rule(

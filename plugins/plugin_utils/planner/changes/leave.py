@@ -13,11 +13,14 @@ from ...rules.context import Context
 
 
 def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Change]]:
-    """Return the changes that may be made, and those that wait, each with the variable that gives leave."""
+    """Return the changes that may be made, and those that wait, each with the variable that gives leave.
+
+    A change that only a playbook of its own makes says so, unless a variable is lacking besides.
+    """
     now: list[Change] = []
     waiting: list[Change] = []
     for change in found:
-        variable = needs(context, change) or _waits_with(waiting, change)
+        variable = needs(context, change) or change.needs or _waits_with(waiting, change)
         if variable is None:
             now.append(change)
         else:
@@ -35,14 +38,14 @@ def needs(context: Context, change: Change) -> str | None:
     if change.disruption == "restart" and not wishes.containerd_restart_allowed and _gpu_containers(context):
         return "gpu_containerd_restart_allowed"
     reloads = change.disruption in ("daemon_reload", "reboot")
-    if reloads and not wishes.daemon_reload_allowed and _gpu_containers(context):
+    if reloads and not wishes.daemon_reload_allowed and _would_detach(context):
         return "gpu_daemon_reload_allowed"
     return None
 
 
 def _waits_with(waiting: list[Change], change: Change) -> str | None:
     """Return the variable of a waiting step that this one builds on: a service waits with its packages."""
-    if change.action not in ("service", "config", "restart"):
+    if change.action not in ("service", "config", "restart", "cdi", "dev_char", "docker", "crio"):
         return None
     packages = ("install", "upgrade", "fabricmanager")
     return next((one.needs for one in waiting if one.role == change.role and one.action in packages), None)
@@ -59,3 +62,11 @@ def _gpu_containers(context: Context) -> bool:
     if isinstance(containers.gpu_containers, (int, float)):
         return containers.gpu_containers > 0
     return containers.gpu_containers is UNKNOWN and containers.active is True
+
+
+def _would_detach(context: Context) -> bool:
+    """Say whether a reload of systemd's units takes GPUs from containers: not from those that got them by CDI."""
+    detachable = context.host.containers.detachable
+    if isinstance(detachable, (int, float)):
+        return detachable > 0
+    return _gpu_containers(context)
