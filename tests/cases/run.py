@@ -122,7 +122,7 @@ def is_that_finding(finding: Mapping[str, Any], wanted: Mapping[str, Any]) -> bo
 
 def is_that_change(change: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Say whether a change is of the wanted role and has all the words in what it names."""
-    text = " ".join(str(change.get(key)) for key in ("action", "target", "before", "after", "why")).lower()
+    text = " ".join(str(change.get(key)) for key in ("action", "target", "before", "after", "why", "needs")).lower()
     return (wanted.get("role") in (None, change["role"]) and wanted.get("action") in (None, change["action"])
             and all(str(word).lower() in text for word in wanted.get("mentions") or ()))
 

@@ -22,6 +22,16 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """A package command that moved kernel or driver names, as the package manager's own log has it."""
+
+    when: str
+    command: str
+    user: Maybe[str]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Repository:
     """A package source that is configured on the host."""
 
@@ -52,6 +62,7 @@ class Packages:
     lock_holder: str
     cache_age: Maybe[float]
     manual: Maybe[tuple[str, ...]]
+    history: Maybe[tuple[Command, ...]]
 
     def version(self, name: str) -> Maybe[str]:
         """Return the installed version of a package, None if it is not installed."""
@@ -84,6 +95,7 @@ def read_packages(reader: Reader) -> Packages:
         lock_holder=_holder(lock),
         cache_age=reader.number("packages.cache_age"),
         manual=reader.texts("packages.manual"),
+        history=_history(reader),
     )
 
 
@@ -111,6 +123,16 @@ def _available(reader: Reader) -> Maybe[dict[str, tuple[str, ...]]]:
         for name, versions in table.items()
         if isinstance(versions, (list, tuple))
     }
+
+
+def _history(reader: Reader) -> Maybe[tuple[Command, ...]]:
+    rows = reader.rows("packages.history")
+    if not isinstance(rows, tuple):
+        return rows
+    return tuple(
+        Command(_word(row, "when"), _word(row, "command"), row.text("user"), or_none(row.texts("names")) or ())
+        for row in rows
+    )
 
 
 def _pins(reader: Reader) -> Maybe[tuple[Pin, ...]]:

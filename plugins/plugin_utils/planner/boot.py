@@ -17,7 +17,8 @@ def choose(context: Context) -> str | None:
     host, asked = context.host, context.wishes.kernel_release
     if context.borrowed_kernel:
         return None
-    if asked is not None and host.kernel(asked) is not None:
+    # under "gated" a kernel becomes the default after its trial, also one that is asked for
+    if asked is not None and host.kernel(asked) is not None and context.wishes.kernel_policy != "gated":
         return asked
     kernels = [kernel for kernel in each(host.kernels) if can_start(context, kernel)]
     if not kernels:

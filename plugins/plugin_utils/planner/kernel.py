@@ -10,7 +10,7 @@ from ..model.facts import each
 from ..model.host import Kernel
 from ..rules import kernels
 from ..rules.context import Context
-from . import boot, candidates, family
+from . import boot, candidates, family, kernel_gate, kernel_trial
 
 
 def fill(context: Context) -> None:
@@ -22,11 +22,12 @@ def fill(context: Context) -> None:
         decision.because.append("the kernel is that of the machine that this container runs on")
         return
     decision.because.append(_why(context))
-    decision.trial = "available" if host.env_writable is True and host.loader == "grub" else "unavailable"
     decision.allowed = [kernel.release for kernel in each(host.kernels) if _may_start(context, kernel)]
     if context.boot is not None and context.boot not in decision.allowed and not isinstance(host.kernels, tuple):
         decision.allowed = [context.boot]
     decision.remove = _broken(context)
+    kernel_gate.fill(context)
+    kernel_trial.fill(context)
     if context.wishes.kernel_policy == "off":
         return
     _headers(context)

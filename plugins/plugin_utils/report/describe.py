@@ -120,7 +120,11 @@ def _movement(change: Mapping[str, Any]) -> str:
 
 
 def _leave(change: Mapping[str, Any]) -> str:
-    return f" — waits for {change['needs']}: true" if change.get("needs") else ""
+    """Return what a pending change waits for: a variable, or a playbook that does it."""
+    needs = change.get("needs")
+    if not needs:
+        return ""
+    return f" — waits for {needs}" + ("" if " " in str(needs) else ": true")
 
 
 def pending_line(change: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
 _COMPILER = re.compile(r"gcc-[0-9]+\Z")
-_WRITES_BOOT = ("boot_default", "initramfs", "remove", "headers")
+_WRITES_BOOT = ("boot_default", "initramfs", "remove", "headers", "stage", "trial", "commit", "prune")
 _BUILDS = "https://github.com/NVIDIA/open-gpu-kernel-modules/issues"
 
 
@@ -123,13 +123,15 @@ def _why(context: Context, kernel: Kernel) -> str:
 @plan_rule(
     "KRN006", "error", "The wanted kernel is not installed",
     why="A boot default that names a kernel that is not there leaves the choice to the boot loader.",
-    remedy="install the kernel through the upgrade playbook, or leave gpu_kernel_release out",
+    remedy="bring it in (gpu_kernel_policy: gated, playbook kernel_upgrade.yml), or leave gpu_kernel_release out",
     sources=["docs/design.md, section 7"],
 )
 def wanted_kernel(context: Context) -> Iterator[Hit]:
-    """Fires when gpu_kernel_release names a kernel that is not installed."""
-    asked = context.wishes.kernel_release
-    if asked is not None and isinstance(context.host.kernels, tuple) and context.host.kernel(asked) is None:
+    """Fires when gpu_kernel_release names a kernel that is neither installed nor about to be brought in."""
+    asked, stage = context.wishes.kernel_release, context.kernel.stage
+    if asked is None or not context.has_gpus or (stage is not None and stage["release"] == asked):
+        return
+    if isinstance(context.host.kernels, tuple) and context.host.kernel(asked) is None:
         there = ", ".join(kernel.release for kernel in context.host.kernels) or "none"
         yield Hit(asked, f"gpu_kernel_release {asked} is not installed; installed is {there}")
 
@@ -168,8 +170,8 @@ def secure_boot(context: Context, candidate: Candidate) -> Iterator[Hit]:
 
 @plan_rule(
     "KRN009", "info", "A newer kernel is held back",
-    why="A hold keeps security fixes out as well; somebody should know for how long.",
-    remedy="move it through the upgrade playbook once its module is proved",
+    why="A hold keeps fixes out as well; somebody should know.",
+    remedy="let it in once its module is proved: gpu_kernel_policy: gated, then playbook kernel_upgrade.yml",
     sources=["docs/design.md, section 7"],
 )
 def held_back(context: Context) -> Iterator[Hit]:

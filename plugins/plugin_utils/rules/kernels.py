@@ -66,6 +66,23 @@ def lacks_modules(kernel: Kernel | None, beside: Kernel | None) -> list[str]:
     return [name for name in beside.extra_modules if name not in kernel.extra_modules]
 
 
+def failed_trial(context: Context) -> tuple[str, str] | None:
+    """Return the release whose trial boot failed and why, None if none did.
+
+    A kernel that panicked cannot say so: its entry was used up, and the host runs another one.
+    """
+    here, running = context.host.boot, context.host.running
+    release = here.trial_release
+    if not isinstance(release, str) or release == context.boot:
+        return None
+    if here.trial_phase == "failed":
+        return release, here.trial_reason if isinstance(here.trial_reason, str) else "no reason was written down"
+    used_up = here.next_entry is None and isinstance(running, str) and running != release
+    if here.trial_phase in ("armed", "booted") and used_up:
+        return release, f"it was started and the host runs {running} again, so it did not come up"
+    return None
+
+
 def has_module_of(kernel: Kernel, candidate: Candidate) -> bool:
     """Say whether a kernel has the module of this driver, in this flavour."""
     module = kernel.module

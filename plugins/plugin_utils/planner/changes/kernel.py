@@ -7,25 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model.facts import UNKNOWN, each
+from ...model.facts import UNKNOWN, Reader, each, or_none
 from ...model.plan import Change
 from ...rules.context import Context
 from .. import family
 from . import files
 
 ROLE = "gpu_kernel"
+PLAYBOOK = "playbook kernel_upgrade.yml"
 
 
 def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
     if not context.has_gpus or context.kernel.policy == "off" or context.borrowed_kernel:
         return
+    yield from _recover(context)
     yield from _remove(context)
     yield from _headers(context)
     yield from _hold(context)
     yield from _pins(context)
     yield from _manual(context)
     yield from _boot(context)
+    yield from _move(context)
+
+
+def _recover(context: Context) -> Iterator[Change]:
+    """Yield the staging that a run was cut off in: it is finished or taken back before anything else."""
+    opened = Reader(context.host.open_transaction)
+    if or_none(opened.text("role")) == ROLE:
+        what = or_none(opened.text("what")) or "a transaction"
+        yield Change(ROLE, "recover", what, "cut off", "finished or taken back", "daemon_reload")
+
+
+def _move(context: Context) -> Iterator[Change]:
+    """Yield the steps of playbook kernel_upgrade.yml that are due, in its order."""
+    decision, release = context.kernel, context.kernel.boot
+    if decision.stage is not None:
+        yield Change(ROLE, "stage", decision.stage["release"], None, "installed, default stays " + str(release),
+                     "daemon_reload", needs=PLAYBOOK, why=_module(decision.stage["module"]))
+    if decision.commit is not None:
+        yield Change(ROLE, "commit", decision.commit, f"default {release}", f"default {decision.commit}",
+                     needs=PLAYBOOK, why="its trial boot was healthy")
+    elif decision.trial_release is not None and decision.trial == "available":
+        yield Change(ROLE, "trial", decision.trial_release, f"default {release}", "started once", "reboot",
+                     needs=PLAYBOOK, why="its module is in its place")
+    for pruned in decision.prune if decision.stage is None and decision.trial_release is None else ():
+        yield Change(ROLE, "prune", pruned, "installed", None, "daemon_reload", needs=PLAYBOOK,
+                     why=f"gpu_kernel_keep is {context.wishes.kernel_keep}")
+
+
+def _module(module: dict[str, str]) -> str:
+    if module["method"] == "dkms":
+        return "needs_build: its module is built in a scratch tree before any package is touched"
+    return f"{module['package']} {module['version']} is opened and checked before any package is touched"
 
 
 def _remove(context: Context) -> Iterator[Change]:

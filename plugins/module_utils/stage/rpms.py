@@ -1,0 +1,116 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""rpm packages: what a transaction would move, and the way back.
+
+Kernels stand beside each other there, so taking one back is erasing what came in. What an update replaced (a macro
+package, a kmod) comes back from the repositories, and is asked for before anything moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
+
+from .errors import StageError
+
+Runner = Callable[..., Any]
+_FORMAT = r"%{NAME}\t%{VERSION}-%{RELEASE}\t%{ARCH}\n"
+_TIMEOUT = 1800.0
+_ZYPPER = re.compile(r"^(?:The following .* (?P<what>REMOVED|removed|DOWNGRADED).*):$", re.MULTILINE)
+_DNF_GONE = re.compile(r"^(Removing|Downgrading|Removing dependent packages):", re.MULTILINE)
+
+
+class Rpms:
+    """rpm, with dnf or zypper to resolve. ``manager``: dnf or zypper."""
+
+    def __init__(self, run: Runner, manager: str, shims: str | None = None) -> None:
+        self.run, self.manager = run, manager
+        self.environment = {"BAREMETAL_NVIDIA_ALLOW": "1", "LC_ALL": "C.UTF-8"}
+
+    def _call(self, argv: list[str], what: str, timeout: float = 300, good: tuple[int, ...] = (0,)) -> str:
+        result = self.run(argv, timeout=timeout, env=self.environment)
+        if result.timed_out or result.rc not in good:
+            words = (result.err or result.out).strip().splitlines()
+            raise StageError(f"{what}: {argv[0]} failed ({'no answer in time' if result.timed_out else result.rc}): "
+                             f"{'; '.join(words[-3:]) or 'no message'}")
+        return str(result.out)
+
+    def packages(self) -> dict[str, str]:
+        """Every installed package by name, version and architecture: kernels are there several times."""
+        found = {}
+        for line in self._call(["rpm", "-qa", "--qf", _FORMAT], "reading the packages").splitlines():
+            name, version, arch = line.split("\t")
+            if name != "gpg-pubkey":
+                found[f"{name}-{version}.{arch}"] = "i"
+        return found
+
+    @staticmethod
+    def spec(name: str, version: str | None) -> str:
+        """A package at a version, as rpm names it."""
+        return f"{name}-{version.partition(':')[2] or version}" if version else name
+
+    def moves(self, wanted: Mapping[str, str | None]) -> dict[str, tuple[str | None, str]]:
+        """See that installing ``wanted`` takes nothing out; rpm says afterwards what came in. Raises StageError."""
+        specs = [self.spec(name, version) for name, version in sorted(wanted.items())]
+        if self.manager == "zypper":
+            specs = [f"{name}={version}" if version else name for name, version in sorted(wanted.items())]
+            text = self._call(["zypper", "-n", "install", "--dry-run", "--no-recommends", *specs],
+                              "asking zypper what would move", good=(0, 102, 103))
+            gone = _ZYPPER.search(text)
+        else:
+            text = self._call(["dnf", "install", "--assumeno", "--setopt=install_weak_deps=False", *specs],
+                              "asking dnf what would move", good=(0, 1))
+            gone = _DNF_GONE.search(text)
+        if gone:
+            raise StageError(f"{self.manager} would remove or downgrade packages for {', '.join(specs)}: nothing is "
+                             "taken out for a kernel. Put the dependency right first")
+        if self.manager == "dnf" and re.search(r"^(Error|No match for argument|Unable to find)", text, re.MULTILINE):
+            raise StageError(f"dnf cannot install {', '.join(specs)}: {text.strip().splitlines()[-1]}")
+        return {name: (None, version or "") for name, version in wanted.items()}
+
+    def keep(self, moved: Mapping[str, tuple[str | None, str]], into: str) -> dict[str, str]:
+        """Nothing to keep: kernels stand beside each other."""
+        return {}
+
+    def back(self, before: Mapping[str, str], former: Mapping[str, str]) -> list[str]:
+        """What came in out, what went away back in; what was done, as lines."""
+        now = self.packages()
+        came = sorted(name for name in now if name not in before)
+        gone = sorted(name for name in before if name not in now)
+        done = []
+        if came:
+            keep = [name for name in came if any(_stem(name) == _stem(other) for other in gone)]
+            out = [name for name in came if name not in keep]
+            if out:
+                self._call(["rpm", "-e", "--nodeps", *out], "taking out what came in", _TIMEOUT)
+                done += [f"{name} is out" for name in out]
+        if gone:
+            argv = ["zypper", "-n", "install", "--oldpackage", *gone] if self.manager == "zypper" else [
+                "dnf", "-y", "--allowerasing", "install", *gone]
+            self._call(argv, "bringing former packages back", _TIMEOUT)
+            done += [f"{name} is back" for name in gone]
+        return done
+
+    def wrong(self) -> list[str]:
+        """rpm has no half-installed packages; a duplicate of one that is not a kernel is what a cut-off run leaves."""
+        return []
+
+    def installed(self, wanted: Mapping[str, str | None]) -> list[str]:
+        """Those of ``wanted`` that are not installed at their version."""
+        now = self.packages()
+        return sorted(name for name, version in wanted.items()
+                      if not any(one.startswith(self.spec(name, version)) for one in now))
+
+    def manual(self, names: Iterable[str]) -> list[str]:
+        """rpm has no such mark of its own."""
+        return []
+
+    def mark(self, before: Mapping[str, Any]) -> list[str]:
+        """Nothing to mark."""
+        return []
+
+
+def _stem(nevra: str) -> str:
+    return nevra.rsplit("-", 2)[0]

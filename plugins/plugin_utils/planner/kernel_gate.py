@@ -1,0 +1,179 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policy ``gated``: which of the kernels on offer can be had with everything that the present one has.
+
+The newest that can is the candidate. It is only staged after its module was proved on the host; what is refused here
+is refused without a build.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.facts import UNKNOWN, each
+from ..model.host import Kernel, Offer
+from ..model.version import KernelRelease
+from ..rules import kernels
+from ..rules.context import Candidate, Context
+from . import boot, candidates, family, kernel_others
+
+
+class Refused(Exception):
+    """A kernel cannot be had with its modules; the message says why."""
+
+
+def fill(context: Context) -> None:
+    """Fill in candidate, refused and stage of ``context.kernel``."""
+    decision, wishes = context.kernel, context.wishes
+    if wishes.kernel_policy != "gated" or not context.wants_driver or context.boot is None:
+        return
+    for offer in _in_order(context):
+        try:
+            stage = _stage(context, offer)
+        except Refused as why:
+            decision.refused.append({"release": offer.release, "why": str(why)})
+            continue
+        decision.candidate = _as_dict(offer)
+        decision.stage = stage
+        return
+
+
+def _in_order(context: Context) -> list[Offer]:
+    """Return the kernels on offer that are newer than what starts, or the one that is asked for, newest first."""
+    asked, present = context.wishes.kernel_release, KernelRelease.try_parse(context.boot)
+    found = []
+    for offer in each(context.host.offers):
+        parsed = KernelRelease.try_parse(offer.release)
+        there = context.host.kernel(offer.release)
+        if there is not None and there.image is True:
+            continue
+        newer = parsed is not None and (present is None or present.key < parsed.key)
+        if offer.release == asked if asked is not None else newer:
+            found.append((parsed.key if parsed is not None else ((), ()), offer))
+    return [offer for _key, offer in sorted(found, key=lambda one: one[0], reverse=True)]
+
+
+def _as_dict(offer: Offer) -> dict[str, Any]:
+    return {
+        "release": offer.release,
+        "packages": dict(offer.packages),
+        "security": offer.security if offer.security is not UNKNOWN else None,
+        "origin": offer.origin if isinstance(offer.origin, str) else None,
+    }
+
+
+def _stage(context: Context, offer: Offer) -> dict[str, Any]:
+    """Return what brings this kernel onto the host, whole; raises Refused."""
+    chosen, failed = context.candidate, kernels.failed_trial(context)
+    if failed is not None and failed[0] == offer.release != context.wishes.kernel_release:
+        raise Refused(f"its trial boot failed: {failed[1]}")
+    if chosen is None or chosen.version is None:
+        raise Refused("no driver is chosen for this host, so nothing can be proved for it")
+    packages: dict[str, str | None] = dict(offer.packages)
+    headers: list[str] = []
+    if chosen.method == "precompiled":
+        module = _prebuilt(context, chosen, offer)
+        if module["package"] is not None:
+            packages[module["package"]] = module["version"]
+    else:
+        module = _dkms(context, chosen, offer)
+        headers = _headers(context, offer, packages)
+    others = _others(context, offer)
+    packages.update({one["package"]: one["version"] for one in others if one["package"] is not None})
+    compiler = _compiler(context, offer) if headers or any(one["method"] == "dkms" for one in others) else None
+    if headers == [] and any(one["method"] == "dkms" for one in others):
+        headers = _headers(context, offer, packages)
+    return {
+        "release": offer.release,
+        "packages": packages,
+        "headers": headers,
+        "module": module,
+        "extra_modules": others,
+        "compiler": compiler,
+        "from": context.boot,
+    }
+
+
+def _prebuilt(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
+    """Return the package with the ready module for this kernel."""
+    packages = chosen.packages
+    if packages is None:
+        raise Refused(f"the matrix does not know which package brings the module of {chosen.label} for it")
+    if not candidates.needs_own_module(packages):
+        name = family.fill(packages.source_package or packages.packages[0], chosen.branch, chosen.version)
+        there = context.host.packages.version(name)
+        return {"method": "precompiled", "package": name if isinstance(there, str) else None,
+                "version": there if isinstance(there, str) else None, "driver": chosen.version}
+    name = candidates.module_package(packages, chosen.branch, chosen.version,
+                                     boot.package_release(context, offer.release))
+    version = next(each(context.host.packages.offers(name)), None) or offer.packages.get(name)
+    if version is None:
+        raise Refused(f"no package source has its module: {name} is not on offer")
+    return {"method": "precompiled", "package": name, "version": version, "driver": chosen.version}
+
+
+def _dkms(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
+    """Return what is built for this kernel, unless the matrix knows that it fails or nobody could load it."""
+    fit = kernels.fit(context, chosen, offer.release)
+    if fit is not None and fit.answer == "fails":
+        raise Refused(f"{chosen.label} does not build on it: {fit.why or 'the matrix says so'}")
+    if context.host.secure_boot is True and context.host.mok == ():
+        raise Refused("Secure Boot is on and no machine owner key is enrolled: a module built here would not load")
+    source = chosen.packages.source_package if chosen.packages is not None else None
+    return {
+        "method": "dkms",
+        "package": family.fill(source, chosen.branch, chosen.version) if source is not None else None,
+        "version": kernels.package_version(chosen),
+        "driver": chosen.version,
+    }
+
+
+def _headers(context: Context, offer: Offer, packages: dict[str, str | None]) -> list[str]:
+    """Return the headers packages and see that ``packages`` has them."""
+    stub = _stub(offer.release)
+    name, version = kernels.headers_package(context, stub)
+    if name not in packages:
+        if kernels.headers_state(context, stub) == "missing":
+            raise Refused(f"no package source has its headers: {name}{' ' + version if version else ''} is not on "
+                          "offer, so no module can be built for it")
+        packages[name] = version or next(each(context.host.packages.offers(name)), None)
+    return [name]
+
+
+def _compiler(context: Context, offer: Offer) -> str | None:
+    """Return the compiler of this kernel: that of its line, else that of the present kernel."""
+    name = kernels.compiler_package(context, _stub(offer.release))
+    if name is None:
+        present = context.host.kernel(context.boot)
+        name = kernels.compiler_package(context, present) if present is not None else None
+    if name is not None and kernels.compiler_is_there(context, name) is False:
+        offers = context.host.packages.offers(name)
+        if offers is None or offers == ():
+            raise Refused(f"it was built with {name}, which is neither installed nor on offer")
+    return name
+
+
+def _others(context: Context, offer: Offer) -> list[dict[str, Any]]:
+    """Return how each other module of the present kernel comes to this one."""
+    present = context.host.kernel(context.boot)
+    if present is None:
+        return []
+    if not isinstance(present.extra_modules, tuple):
+        raise Refused(f"which other modules {present.release} has could not be read "
+                      f"({context.host.why_unknown(f'kernel.installed[{present.release}].extra_modules')})")
+    found = []
+    for name in present.extra_modules:
+        if name in context.wishes.kernel_modules_waived:
+            continue
+        way = kernel_others.way(context, name, present, offer)
+        if way is None:
+            raise Refused(f"{name}, which {present.release} has, is neither on offer for it nor built by DKMS; "
+                          "gpu_kernel_modules_waived lets it go without")
+        found.append(way)
+    return found
+
+
+def _stub(release: str) -> Kernel:
+    """Return a kernel of which nothing is on the host."""
+    return Kernel(release, None, None, None, UNKNOWN, None, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
