@@ -28,6 +28,7 @@ PATTERNS: tuple[str, ...] = (
     "/etc/apt/keyrings/baremetal-nvidia-*",
     "/etc/yum.repos.d/baremetal-nvidia-*.repo",
     "/etc/zypp/repos.d/baremetal-nvidia-*.repo",
+    "/etc/containerd/certs.d/*/hosts.toml",
 )
 
 # Reported only on hosts of that family, as elsewhere nobody would look for them.

@@ -44,7 +44,7 @@ class Repository(Row):
 
     name: Word
     os: tuple[Text, ...]
-    purpose: Literal["driver", "toolkit", "distro", "epel"]
+    purpose: Literal["driver", "toolkit", "containerd", "distro", "epel"]
     path: Text
     content: Text
     key: Word | None = None  # name of a signing key; resolved into signing_key
@@ -205,6 +205,11 @@ class Packaging:
     def toolkit_repository(self) -> Repository | None:
         """Where nvidia-container-toolkit comes from."""
         return next((one for one in self.repositories if one.purpose == "toolkit"), None)
+
+    @property
+    def containerd_repository(self) -> Repository | None:
+        """Where containerd.io comes from: Docker's own repository."""
+        return next((one for one in self.repositories if one.purpose == "containerd"), None)
 
     def driver_repository(self, source: str, branch: str | None = None) -> Repository | None:
         """The repository file for a driver source, None where the system's own sources serve (see ``components``)."""

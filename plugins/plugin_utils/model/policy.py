@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from . import containers, cuda_request
+from . import containerd, containers, cuda_request
 
 _Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _FILE = Path(__file__).with_name("policy.yml")
@@ -283,6 +283,12 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_toolkit_repository": _repository,
     "gpu_fabricmanager_repository": _repository,
     "gpu_container_runtime": _of_containers(containers.runtimes),
+    "gpu_containerd_version": _version,
+    "gpu_containerd_repository": _repository,
+    "gpu_containerd_archive": _of_containers(containerd.archive),
+    "gpu_containerd_sandbox_image": _of_containers(containerd.image),
+    "gpu_containerd_registry_config_path": _of_containers(containerd.path),
+    "gpu_containerd_registry_hosts": _of_containers(containerd.hosts),
     "gpu_toolkit_config": _of_containers(containers.config),
     "gpu_toolkit_offline": _of_containers(containers.offline),
     "gpu_frameworks": _frameworks,

@@ -43,6 +43,15 @@ class Wishes:
     docker_default_runtime: str | None
     crio_default_runtime: str | None
     containerd_default_runtime: str | None
+    containerd_state: str
+    containerd_source: str
+    containerd_version: str | None
+    containerd_repository: Mapping[str, Any] | None
+    containerd_archive: Mapping[str, Any] | None
+    containerd_sandbox_image: str | None
+    containerd_registry_config_path: str | None
+    containerd_registry_hosts: Mapping[str, Any]
+    containerd_systemd_cgroup: bool | None
     reboot_allowed: bool
     containerd_restart_allowed: bool
     daemon_reload_allowed: bool

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import containerd as configuration
-from ..model import version as versions
-from ..model.facts import each
 from ..rules.context import Context
-from . import toolkit
+from . import containerd_source, registry, toolkit
 
 _TOLD = (
     "version",
@@ -30,44 +28,68 @@ _TOLD = (
     "runtime_path",
     "default_runtime",
     "restart",
+    "units",
+    "disturbs",
+    "program",
 )
-_PACKAGES = ("containerd.io", "containerd")
 OPERATORS_RUNTIME = "/usr/local/nvidia/toolkit/nvidia-container-runtime"
 _OPERATORS_WORK = ("owner_leaves", "runtime_differs", "orphan_drop_in", "default_unknown")
 
 
 def fill(context: Context, facts: object) -> None:
     """Fill in ``context.containerd``."""
-    decision = context.containerd
+    decision, wishes = context.containerd, context.wishes
     if not context.has_gpus or not context.uses("containerd"):
         return
-    if context.toolkit.version is None and not context.toolkit_by_operator:
+    gone = wishes.containerd_state == "absent"
+    if context.toolkit.version is None and not context.toolkit_by_operator and not gone:
         return
-    containers = facts.get("containers") if isinstance(facts, Mapping) else None
-    installed = _installed(context)
-    known = installed is not None or isinstance(context.host.containers.containerd, str)
-    predicted = None if known else _predicted(context)
-    if not known and predicted is None:
-        decision.because.append("there is no containerd, and no source of the host is known to offer one")
+    read = facts if isinstance(facts, Mapping) else {}
+    containers = read.get("containers")
+    there = isinstance(containers, Mapping) and isinstance(containers.get("containerd"), Mapping)
+    if gone and not there and containerd_source.installed(context) is None:
+        return  # nothing to take out, and nothing is installed for it
+    version = containerd_source.fill(context)
+    if version is None:
         return
     answer = configuration.decide(
         containers if isinstance(containers, Mapping) else {},
-        default_runtime=context.wishes.containerd_default_runtime,
+        default_runtime=wishes.containerd_default_runtime,
         runtime_path=OPERATORS_RUNTIME if context.toolkit_by_operator else toolkit.RUNTIME_PATH,
-        version=predicted[1] if predicted else None,
+        version=version,
+        settings=_settings(context),
+        state=wishes.containerd_state,
+        record=_record(read.get("state")),
     )
-    if isinstance(containers, Mapping) and isinstance(containers.get("containerd"), Mapping):
+    if there:
         context.containerd_notes = tuple(answer.notes)
-    if context.toolkit_by_operator:
+    if context.toolkit_by_operator and not gone:
+        decision.packages, decision.hold, decision.repositories, decision.archive = {}, [], [], {}
         _operators(context, answer)
         return
     told: dict[str, Any] = answer.as_dict()
     for name in _TOLD:
         setattr(decision, name, told.get(name))
-    if installed is not None:
-        decision.packages, decision.hold = {installed[0]: installed[1]}, [installed[0]]
-    elif predicted is not None:
-        decision.packages, decision.hold = {predicted[0]: predicted[2]}, [predicted[0]]
+    if gone:
+        decision.packages, decision.hold, decision.repositories, decision.archive = {}, [], [], {}
+    elif answer.owner == "host":
+        decision.registry = registry.files(wishes.containerd_registry_hosts)
+
+
+def _settings(context: Context) -> configuration.Settings:
+    wishes = context.wishes
+    if wishes.containerd_state == "absent":
+        return configuration.Settings()
+    folder = wishes.containerd_registry_config_path
+    if folder is None and wishes.containerd_registry_hosts:
+        folder = registry.FOLDER
+    return configuration.Settings(wishes.containerd_sandbox_image, folder, wishes.containerd_systemd_cgroup)
+
+
+def _record(state: object) -> Mapping[str, Any] | None:
+    """Return what was set on this host before, by file."""
+    configured = state.get("configured") if isinstance(state, Mapping) else None
+    return configured if isinstance(configured, Mapping) else None
 
 
 def _operators(context: Context, answer: Any) -> None:
@@ -77,24 +99,3 @@ def _operators(context: Context, answer: Any) -> None:
     decision.owner = answer.owner
     decision.because.append("the operator's toolkit configures containerd")
     context.containerd_notes = tuple(note for note in context.containerd_notes if note.kind not in _OPERATORS_WORK)
-
-
-def _installed(context: Context) -> tuple[str, str] | None:
-    for name in _PACKAGES:
-        version = context.host.packages.version(name)
-        if isinstance(version, str):
-            return name, version
-    return None
-
-
-def _predicted(context: Context) -> tuple[str, str, str] | None:
-    """Return package, containerd's version and the package's version that would be installed; None if none is known."""
-    for name in _PACKAGES:
-        for offered in each(context.host.packages.offers(name)):
-            version = versions.upstream(offered)
-            if version is not None:
-                return name, version, offered
-    system = context.host.os
-    row = context.matrix.distro_package(f"{system.id} {system.version}", "containerd")
-    version = versions.upstream(row.version) if row is not None else None
-    return ("containerd", version, str(row.version)) if version is not None else None
