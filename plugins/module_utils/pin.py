@@ -18,7 +18,7 @@ from typing import Any
 from . import atomic
 from .errors import HostError
 from .packages import families
-from .packages.base import BlockFile, PackageManager
+from .packages.base import BlockFile, PackageManager, Wanted
 from .state import State, Store, stamp
 
 BACKUPS = "/var/lib/baremetal-nvidia/backups"
@@ -68,6 +68,7 @@ class _Steps:
     mark: set[str]
     unmark: set[str]
     files: list[tuple[BlockFile, str | None]]     # those that differ, with the present content
+    entries: dict[str, list[str]]    # what is ours afterwards in files that people write too, by path
 
 
 def _is_glob(name: str) -> bool:
@@ -108,6 +109,14 @@ class Pin:
 
     def _other_sets(self, pin_set: str) -> set[str]:
         return {name for other, names in self.data["holds"].items() if other != pin_set for name in names}
+
+    def _recorded(self, *sets: str) -> dict[str, list[str]]:
+        """The entries of these sets in files that people write too, by path."""
+        found: dict[str, list[str]] = {}
+        for name in sets:
+            for path, entries in self.data["locks"].get(name, {}).items():
+                found.setdefault(path, []).extend(entries)
+        return found
 
     # what is asked for
 
@@ -168,19 +177,22 @@ class Pin:
         manual = _expand(request.manual, self.installed) if request.present else set()
         marked_by_us = set(self.data["manual"].get(request.pin_set, []))
         mark = manual - self.manager.manual(manual) if manual else set()
+        wish = Wanted(request.pin_set, frozenset(wanted), frozenset(blocked), frozenset([*packages, *deny]),
+                      request.patterns if request.present else (), self._recorded(request.pin_set),
+                      self._recorded(*(set(self.data["locks"]) - {request.pin_set})))
+        plan = self.manager.files(wish)
         files = []
-        patterns = request.patterns if request.present else ()
-        for file in self.manager.block_files(request.pin_set, [*packages, *deny], sorted(blocked), patterns):
+        for file in plan.files:
             current = atomic.read_text(self._path(file.path))
             file = self._person_file(file, current)
             if current != file.content or (_ours(file) and atomic.mode_of(self._path(file.path)) != file.mode):
                 files.append((file, current))
         unmark = (marked_by_us - manual) & set(self.installed)
-        return _Steps(wanted, blocked, hold, release, foreign, mark, unmark, files)
+        return _Steps(wanted, blocked, hold, release, foreign, mark, unmark, files, plan.entries)
 
     def _person_file(self, file: BlockFile, current: str | None) -> BlockFile:
         """Where ours goes: the file that stood there before comes back, and one that is not ours stays."""
-        if file.content is not None:
+        if file.content is not None or file.shared:
             return file
         if current is not None and _MARK not in current:
             return dataclasses.replace(file, content=current)
@@ -244,7 +256,7 @@ class Pin:
 
     def _backup(self, file: BlockFile, current: str | None) -> None:
         """Keep a file that stands in the place of ours and is not ours."""
-        if current is None or _MARK in current:
+        if current is None or file.shared or _MARK in current:
             return
         name = f"{BACKUPS}/{os.path.basename(file.path)}.{stamp(self.store.clock()).replace(':', '')}"
         atomic.write(self._path(name), current, 0o600, dir_mode=0o700)
@@ -252,17 +264,22 @@ class Pin:
         self.store.update(lambda data: data["backups"].append(entry))
 
     def _intend(self, data: State, request: Request, steps: _Steps) -> None:
+        """Record what will be ours beside what is: a cut in between must not make ours a person's."""
         ours = data["holds"].setdefault(request.pin_set, {})
         for name in steps.wanted - steps.foreign:
             ours.setdefault(name, {"why": request.why, "at": stamp(self.store.clock())})["why"] = request.why
         marks = set(data["manual"].get(request.pin_set, [])) | steps.mark
         data["manual"][request.pin_set] = sorted(marks)
+        locks = data["locks"].setdefault(request.pin_set, {})
+        for path, entries in steps.entries.items():
+            locks[path] = sorted({*locks.get(path, []), *entries})
 
     def _record(self, data: State, request: Request, steps: _Steps) -> None:
         self._intend(data, request, steps)
         ours = {name: entry for name, entry in data["holds"][request.pin_set].items() if name in steps.wanted}
         marks = set(data["manual"][request.pin_set]) - steps.unmark
-        for section, value in (("holds", ours), ("denied", sorted(steps.blocked)), ("manual", sorted(marks))):
+        for section, value in (("holds", ours), ("denied", sorted(steps.blocked)), ("manual", sorted(marks)),
+                               ("locks", steps.entries)):
             if value:
                 data[section][request.pin_set] = value
             else:
@@ -274,14 +291,9 @@ class Pin:
         """Read back what the host now does, as other files may outweigh ours."""
         self.installed = self.manager.installed()
         self.data = self.store.read()
-        free = sorted(n for n in steps.wanted & set(self.installed) if not all(p.held for p in self.installed[n]))
-        if free:
-            raise PinError(f"{', '.join(free)} cannot be held: dpkg took the selection and does not show it")
-        found = self.manager.candidates(sorted(steps.blocked))
-        open_ = sorted(f"{n} ({v})" for n, v in found.items() if v is not None and n not in self.installed)
-        if open_:
-            raise PinError(f"the block has no effect for {', '.join(open_)}: another file in /etc/apt/preferences.d, "
-                           "read before ours, names the package. Take that pin out; the rest of the set is pinned")
+        leaks = self.manager.leaks(sorted(steps.wanted), sorted(steps.blocked))
+        if leaks:
+            raise PinError(f"{'; '.join(leaks)}. The rest of the set is pinned")
 
     # what is reported
 
@@ -292,10 +304,10 @@ class Pin:
         rows = []
         for name in sorted((self.held_now | steps.wanted) - steps.release):
             person = name in steps.foreign
-            rows.append({"package": name, "how": "hold", "owner": "person" if person else "ours",
+            rows.append({"package": name, "how": self.manager.hold_word, "owner": "person" if person else "ours",
                          "why": "held before this collection came, and left alone" if person else why.get(name, "")})
         for name in sorted(steps.blocked):
-            rows.append({"package": name, "how": "preference", "owner": "ours", "why": request.why})
+            rows.append({"package": name, "how": self.manager.block_word, "owner": "ours", "why": request.why})
         return rows
 
 
@@ -304,14 +316,14 @@ def _ours(file: BlockFile) -> bool:
 
 
 def _restore(data: State, before: State) -> None:
-    for section in ("holds", "denied", "manual"):
+    for section in ("holds", "denied", "manual", "locks"):
         data[section] = before[section]
 
 
 def _actions(steps: _Steps) -> list[str]:
     """One line a thing that is done."""
     lines = [f"hold {name}" for name in sorted(steps.hold)] + [f"release {name}" for name in sorted(steps.release)]
-    lines += [f"{'write' if file.content else 'remove'} {file.path}" for file, _current in steps.files]
+    lines += [f"{'remove' if file.content is None else 'write'} {file.path}" for file, _current in steps.files]
     return lines + [f"mark {n} manual" for n in sorted(steps.mark)] + [f"mark {n} auto" for n in sorted(steps.unmark)]
 
 

@@ -13,6 +13,14 @@ description:
     and no automatic upgrade moves them. All of the set or nothing of it.
   - On Debian and Ubuntu these are dpkg holds, an apt preferences file with a negative priority, and an exclusion for
     unattended-upgrades.
+  - With dnf 4 these are entries of the versionlock plugin or, where that is not installed or switched off, exclusions in
+    F(/etc/dnf/dnf.conf). With dnf 5 they are entries of F(/etc/dnf/versionlock.toml). A host that has both is pinned for
+    both. dnf-automatic follows all of them. PackageKit and microdnf of dnf 4's generation follow exclusions only.
+  - With zypper these are locks in F(/etc/zypp/locks). YaST's online update, os-update, transactional-update and
+    C(zypper purge-kernels) follow them. A person at a terminal can still answer zypper's question with "remove lock".
+  - While a set holds kernels, C(installonly_limit) of dnf is made unlimited, since dnf throws out the oldest kernel
+    and spares only the running one. A number that leaves room for two more kernels than there are is kept. The former
+    number comes back when the set is released.
   - Holds that people made are left alone and reported as theirs, also when the set is released.
   - Half a pin is refused. A kernel family of which one installed package stays free still moves.
   - Several sets stand beside each other. A call is about its own set alone.
@@ -102,7 +110,9 @@ held:
       description: Its name.
       type: str
     how:
-      description: V(hold) for what is installed, V(preference) for what is kept out.
+      description:
+        - V(hold) for what is installed and V(preference) for what is kept out, with apt. V(versionlock) or V(exclude) with
+          dnf, V(lock) with zypper.
       type: str
     owner:
       description: V(ours) or V(person).

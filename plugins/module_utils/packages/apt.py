@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable
 
 from . import apt_files, locks
-from .base import BlockFile, Holder, LockHeld, Package, PackageError, Runner
+from .base import BlockFile, Holder, LockHeld, Package, PackageError, Plan, Runner, Wanted
 
 LOCKS = ("var/lib/dpkg/lock-frontend", "var/lib/dpkg/lock")
 _LOCK_WORDS = re.compile(r"locked by another process|database is locked|could not get lock|another process using", re.I)
@@ -24,6 +24,8 @@ class Apt:
     """The backend for Debian and Ubuntu. ``run`` starts programs, ``root`` is the tree worked on."""
 
     name = "apt"
+    hold_word = "hold"
+    block_word = "preference"
     poll = 2.0    # seconds between two looks at the lock
 
     def __init__(self, run: Runner, root: str = "/", sleep: Callable[[float], None] = time.sleep,
@@ -112,12 +114,24 @@ class Apt:
             return Holder(None, None)
         return Holder(int(match.group(1)), locks.command_of(int(match.group(1))))
 
-    def block_files(self, pin_set: str, names: Iterable[str], blocked: Iterable[str],
-                    patterns: Iterable[str] = ()) -> list[BlockFile]:
-        """The preferences file and the exclusions of unattended-upgrades; see the interface."""
-        exclusions = apt_files.unattended(names, (), patterns)
-        return [BlockFile(apt_files.preferences_path(pin_set), apt_files.preferences(blocked) or None),
-                BlockFile(apt_files.auto_upgrades_path(pin_set), exclusions or None)]
+    def files(self, wanted: Wanted) -> Plan:
+        """The preferences file and the exclusions of unattended-upgrades; holds are dpkg's own. See the interface."""
+        exclusions = apt_files.unattended(wanted.names, (), wanted.patterns)
+        preferences = apt_files.preferences(wanted.blocked)
+        return Plan([BlockFile(apt_files.preferences_path(wanted.pin_set), preferences or None),
+                     BlockFile(apt_files.auto_upgrades_path(wanted.pin_set), exclusions or None)])
+
+    def leaks(self, hold: Iterable[str], blocked: Iterable[str]) -> list[str]:
+        """Holds that dpkg does not show, and blocked names that have a candidate; see the interface."""
+        installed = self.installed()
+        free = sorted(n for n in set(hold) & set(installed) if not all(p.held for p in installed[n]))
+        found = self.candidates(sorted(blocked))
+        open_ = sorted(f"{n} ({v})" for n, v in found.items() if v is not None and n not in installed)
+        said = [f"{', '.join(free)} cannot be held: dpkg took the selection and does not show it"] if free else []
+        if open_:
+            said.append(f"the block has no effect for {', '.join(open_)}: another file in /etc/apt/preferences.d, read "
+                        "before ours, names the package. Take that pin out")
+        return said
 
     def candidates(self, names: Iterable[str]) -> Mapping[str, str | None]:
         """What apt would install now, asked of ``apt-cache policy``; globs are looked up as names first."""

@@ -294,9 +294,9 @@ def test_a_real_lock_that_is_freed_is_waited_for(host: FakeApt) -> None:
 
 def test_other_managers_are_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "usr/bin").mkdir(parents=True)
-    (tmp_path / "usr/bin/dnf").touch()
-    with pytest.raises(NotSupported, match="dnf is not supported yet"):
+    (tmp_path / "usr/bin/pacman").touch()
+    with pytest.raises(NotSupported, match="pacman is not supported"):
         backend(FakeApt(tmp_path), str(tmp_path))
-    (tmp_path / "usr/bin/dnf").unlink()
+    (tmp_path / "usr/bin/pacman").unlink()
     with pytest.raises(NotSupported, match="no package manager"):
         backend(FakeApt(tmp_path), str(tmp_path))

@@ -95,8 +95,8 @@ def test_a_refused_pin_is_a_message_not_a_traceback(call: Call) -> None:
 def test_another_package_manager_is_named(call: Call) -> None:
     (call.root / "var/lib/dpkg/status").unlink()
     (call.root / "usr/bin").mkdir(parents=True)
-    (call.root / "usr/bin/zypper").touch()
-    assert "zypper is not supported yet" in call("kernel_pin", packages=KERNEL)["msg"]
+    (call.root / "usr/bin/pacman").touch()
+    assert "pacman is not supported" in call("kernel_pin", packages=KERNEL)["msg"]
 
 
 def test_hosts_without_boot_loader_and_initramfs_are_skipped_with_a_reason(call: Call) -> None:
