@@ -1,0 +1,96 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Transactions of apt: one ``apt-get install`` that also removes (``name-``)."""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .base import PackageError, Runner
+from .transaction import Todo, Wish, call, reason
+
+_FORMAT = "${binary:Package}\\t${Package}\\t${Version}\\t${db:Status-Status}\\t${db:Status-Eflag}\\n"
+_GOES = re.compile(r"(?m)^(?:Remv|Purg) (\S+)")
+_HALF = ("half-installed", "half-configured", "unpacked", "triggers-awaited", "triggers-pending")
+_FORCE = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
+
+
+class AptTransaction:
+    """apt-get and dpkg, by ``run``."""
+
+    name = "apt"
+
+    def __init__(self, run: Runner) -> None:
+        self.run = run
+
+    def _rows(self) -> list[list[str]]:
+        result = self.run(["dpkg-query", "-W", f"--showformat={_FORMAT}"], timeout=60)
+        if result.rc != 0:
+            raise PackageError(f"the installed packages cannot be read: {reason(result, ('dpkg-query:',), 'dpkg')}")
+        return [fields for line in result.out.splitlines() if len(fields := line.split("\t")) == 5]
+
+    def versions(self) -> Mapping[str, tuple[str, ...]]:
+        """See the interface. What is half installed does not count as there."""
+        found: dict[str, tuple[str, ...]] = {}
+        for full, name, version, status, _flag in self._rows():
+            if status in ("installed", "triggers-awaited", "triggers-pending"):
+                for one in {full, name}:
+                    found[one] = (*found.get(one, ()), version)
+        return found
+
+    def broken(self) -> list[str]:
+        """See the interface."""
+        return sorted(name for _full, name, _version, status, flag in self._rows()
+                      if status in _HALF or flag == "reinstreq")
+
+    def streams(self) -> Mapping[str, str]:
+        """apt has none."""
+        return {}
+
+    def duplicates(self, names: Mapping[str, str | None]) -> Mapping[str, tuple[str, ...]]:
+        """dpkg never has two versions of a name."""
+        return {}
+
+    def _argv(self, todo: Todo, wish: Wish, *options: str) -> list[str]:
+        # files come by their path: apt takes name and version from them
+        given = {_name_of(path) for path in todo.files}
+        specs = [f"{name}={version}" if version else name for name, version in sorted(todo.install.items())
+                 if name not in given]
+        files = [path for path in todo.files if _name_of(path) in todo.install]
+        reinstall = ["--reinstall"] if todo.reinstall else []
+        recommends = [] if wish.recommends else ["--no-install-recommends"]
+        return ["apt-get", *options, *recommends, "--allow-downgrades", *reinstall,
+                "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}", *_FORCE, "install",
+                *files, *specs, *todo.reinstall, *(f"{name}-" for name in todo.remove)]
+
+    def forecast(self, todo: Todo, wish: Wish) -> list[str]:
+        """See the interface."""
+        options = ["--simulate", *(["--allow-change-held-packages"] if wish.held else [])]
+        result = call(self.run, self._argv(todo, wish, *options), timeout=300)
+        if result.rc != 0:
+            raise PackageError(f"apt cannot make this transaction: {_why(result)}")
+        return [name.partition(":")[0] for name in _GOES.findall(result.out)]
+
+    def carry_out(self, todo: Todo, wish: Wish) -> None:
+        """See the interface. An interrupted transaction is finished by dpkg itself, then by apt."""
+        if todo.repair:
+            self._do(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], wish, "dpkg cannot finish")
+            self._do(["apt-get", "--yes", "--no-install-recommends", "--fix-broken", *_FORCE, "install"], wish,
+                     "apt cannot mend")
+        if todo.install or todo.remove or todo.reinstall:
+            self._do(self._argv(todo, wish, "--yes"), wish, "apt failed")
+
+    def _do(self, argv: list[str], wish: Wish, what: str) -> None:
+        result = call(self.run, argv, timeout=wish.timeout)
+        if result.rc != 0 or result.timed_out:
+            raise PackageError(f"{what}: {_why(result)}")
+
+
+def _why(result: object) -> str:
+    return reason(result, ("E:", "dpkg: error", "Error!"), "apt-get")
+
+
+def _name_of(path: str) -> str:
+    """The package of a file name: name_version_arch.deb."""
+    return path.rpartition("/")[2].partition("_")[0]

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One transaction: what differs, what nobody asked for, what a cut-off one left, whether it was really done."""
+from __future__ import annotations
+
+import hashlib
+import pathlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import managers, transact_dnf
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import NotSupported, PackageError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import (
+    DENY,
+    POLICY,
+    Todo,
+    Transaction,
+    Wish,
+)
+
+OLD, NEW = "3:570.211.01-1.el9", "3:580.178.04-1.el9"
+
+
+class Fake:
+    """A manager that does what it is told, unless it is told not to."""
+
+    def __init__(self, name: str = "dnf", **installed: str) -> None:
+        self.name = name
+        self.installed = {key.replace("_", "-"): (value,) for key, value in installed.items()}
+        self.also_goes: list[str] = []
+        self.half: list[str] = []
+        self.on: dict[str, str] = {}
+        self.lies = False
+        self.done: list[Todo] = []
+        self.seen: list[str] = []
+        self.root: pathlib.Path | None = None
+
+    def versions(self) -> dict[str, tuple[str, ...]]:
+        return dict(self.installed)
+
+    def broken(self) -> list[str]:
+        return list(self.half)
+
+    def streams(self) -> dict[str, str]:
+        return dict(self.on)
+
+    def duplicates(self, names: Any) -> dict[str, tuple[str, ...]]:
+        return {name: self.installed[name][:-1] for name in names if len(self.installed.get(name, ())) > 1}
+
+    def forecast(self, todo: Todo, wish: Wish) -> list[str]:
+        return [*todo.remove, *self.also_goes]
+
+    def carry_out(self, todo: Todo, wish: Wish) -> None:
+        self.done.append(todo)
+        if self.root is not None:
+            self.seen.append((self.root / POLICY).read_text())
+        if self.lies:
+            return
+        self.half = []
+        for name, gone in todo.duplicates.items():
+            self.installed[name] = tuple(one for one in self.installed[name] if one not in gone)
+        self.on.update(todo.streams)
+        for name, version in todo.install.items():
+            self.installed[name] = (version or "1-1",)
+        for name in todo.remove:
+            self.installed.pop(name)
+
+
+def transact(fake: Fake, wish: Wish, check: bool = False, root: str = "/nonexistent") -> Any:
+    return Transaction(fake, lambda timeout: 0.0, root).run(wish, check)
+
+
+def moved() -> Wish:
+    return Wish({"nvidia-driver-cuda": NEW, "kmod-nvidia-latest-dkms": NEW}, ("kmod-nvidia-open-dkms",),
+                streams={"nvidia-driver": "580-dkms"})
+
+
+def test_a_move_is_one_transaction_and_then_nothing_more() -> None:
+    fake = Fake(nvidia_driver_cuda=OLD, kmod_nvidia_open_dkms=OLD)
+    fake.on = {"nvidia-driver": "570-open"}
+    planned = transact(fake, moved(), check=True)
+    assert planned.changed and fake.done == []
+    outcome = transact(fake, moved())
+    assert outcome.actions == planned.actions == [
+        "switch module nvidia-driver to stream 580-dkms", f"install kmod-nvidia-latest-dkms {NEW}",
+        f"replace nvidia-driver-cuda {OLD} by {NEW}", f"remove kmod-nvidia-open-dkms {OLD}"]
+    assert outcome.after == planned.after and len(fake.done) == 1
+    assert not transact(fake, moved()).changed and len(fake.done) == 1
+
+
+def test_what_nobody_asked_for_stays() -> None:
+    fake = Fake(kmod_nvidia_open_dkms=OLD, cuda_12_4="12.4-1", nvidia_driver_cuda=OLD)
+    fake.also_goes = ["cuda-12-4"]
+    for check in (True, False):
+        with pytest.raises(PackageError, match=r"also take out cuda-12-4, which nobody asked for.*No package was"):
+            transact(fake, moved(), check)
+    assert fake.done == []
+    wish = Wish({"nvidia-driver-cuda": NEW}, may_go="cuda-.*")
+    assert transact(fake, wish).changed, "a name that may go is no reason to stop"
+
+
+def test_a_manager_that_says_done_and_has_not_is_not_believed() -> None:
+    fake = Fake(kmod_nvidia_open_dkms=OLD)
+    fake.lies = True
+    with pytest.raises(PackageError, match=r"without an error, but .*kmod-nvidia-open-dkms is still there"):
+        transact(fake, moved())
+
+
+def test_what_a_cut_off_transaction_left_is_finished_first() -> None:
+    fake = Fake(nvidia_driver_cuda=OLD)
+    fake.installed["nvidia-driver-cuda"] = (OLD, NEW)
+    fake.half = ["something"]
+    outcome = transact(fake, Wish({"nvidia-driver-cuda": NEW}))
+    assert outcome.changed and fake.installed["nvidia-driver-cuda"] == (NEW,)
+    assert fake.done[0].repair and not fake.done[0].install, "before anything is installed"
+    assert not transact(fake, Wish({"nvidia-driver-cuda": NEW})).changed
+
+
+def test_a_package_that_goes_and_stays_is_a_mistake() -> None:
+    with pytest.raises(PackageError, match="both name dkms"):
+        transact(Fake(), Wish({"dkms": None}, ("dkms",)))
+
+
+@pytest.mark.parametrize("theirs", [None, "#!/bin/sh\nexit 0\n"])
+def test_services_are_denied_while_it_lasts(tmp_path: pathlib.Path, theirs: str | None) -> None:
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    policy = tmp_path / POLICY
+    if theirs:
+        policy.write_text(theirs)
+    fake = Fake("apt")
+    fake.root, fake.lies = tmp_path, True
+    with pytest.raises(PackageError):
+        transact(fake, Wish({"dkms": "1"}), root=str(tmp_path))
+    assert fake.seen == [theirs or DENY], "a policy of the host's own is respected"
+    assert (policy.read_text() if policy.exists() else None) == theirs
+
+
+def test_package_files_have_to_be_the_ones_that_were_meant(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "dkms_3.0_all.deb"
+    file.write_text("x")
+    right = hashlib.sha256(b"x").hexdigest()
+    assert transact(Fake(), Wish({"dkms": "3.0"}, files={str(file): right})).changed
+    fake = Fake()
+    with pytest.raises(PackageError, match=r"has the SHA-256 .* expected is 00"):
+        transact(fake, Wish({"dkms": "3.0"}, files={str(file): "00"}))
+    with pytest.raises(PackageError, match="is not a file of this host"):
+        transact(fake, Wish({"dkms": "3.0"}, files={"dkms.deb": None}))
+    assert fake.done == []
+
+
+def test_table_of_dnf() -> None:
+    table = """\
+Upgrading:
+ libnvidia-ml                x86_64     3:580.178.04-1.el9      cuda      6.0 k
+Removing:
+ kmod-nvidia-580.178.04-5.14.0-687.12.1
+                             x86_64     3:580.178.04-1.el9      @cuda       0
+ nvidia-open                 x86_64     3:570.211.01-1.el9      @cuda       0
+Removing dependent packages:
+ somelib                     x86_64     1.0-1.el9               @cuda       0
+
+Transaction Summary
+"""
+    assert transact_dnf.goes(table) == ["kmod-nvidia-580.178.04-5.14.0-687.12.1", "nvidia-open", "somelib"]
+
+
+class Programs:
+    """Answers to programs by the first words that fit; everything that was started is remembered."""
+
+    def __init__(self, *answers: tuple[str, int, str]) -> None:
+        self.answers = answers
+        self.started: list[list[str]] = []
+        self.inputs: list[str | None] = []
+
+    def __call__(self, argv: list[str], **options: Any) -> SimpleNamespace:
+        self.started.append(argv)
+        self.inputs.append(options.get("input"))
+        line = " ".join(argv)
+        for mark, code, text in self.answers:
+            if mark in line:
+                return SimpleNamespace(rc=code, out=text, err="", timed_out=False)
+        return SimpleNamespace(rc=0, out="", err="", timed_out=False)
+
+
+def test_dnf_4_gets_a_script(tmp_path: pathlib.Path) -> None:
+    run = Programs(("repoquery", 0, f"a-3:2-1.el9.x86_64|a-{NEW}|a\n"), ("--assumeno", 1, "Transaction Summary\n"),
+                   ("--assumeyes", 0, "Complete!\n"))
+    manager = managers.transactions(run, str(tmp_path), "dnf")
+    todo, wish = Todo(install={"a": NEW}, remove=("b",), streams={"nvidia-driver": "580-dkms"}), Wish({"a": NEW})
+    assert manager.forecast(todo, wish) == []
+    manager.carry_out(todo, wish)
+    assert run.started[-2][:2] == ["dnf", "--assumeyes"]
+    assert run.started[-2][-2:] == ["enable", "nvidia-driver:580-dkms"]
+    assert run.inputs[-1] == f"remove b\ninstall a-{NEW}\nrun\n"
+
+
+def test_the_shell_of_dnf_always_ends_with_status_0(tmp_path: pathlib.Path) -> None:
+    run = Programs(("shell", 0, "Error: Transaction test error:\n  file /a conflicts\n"))
+    with pytest.raises(PackageError, match="dnf failed: Error: Transaction test error"):
+        managers.transactions(run, str(tmp_path), "dnf").carry_out(Todo(remove=("b",)), Wish({}))
+
+
+def test_dnf_is_not_asked_to_remove_where_it_cannot_install(tmp_path: pathlib.Path) -> None:
+    run = Programs(("repoquery", 0, "a-3:1-1.el9.x86_64|a-3:1-1.el9|a\n"))
+    manager = managers.transactions(run, str(tmp_path), "dnf")
+    with pytest.raises(PackageError, match=f"no repository of this host offers a-{NEW}.*No package was touched"):
+        manager.forecast(Todo(install={"a": NEW}, remove=("b",)), Wish({"a": NEW}))
+    assert not any("shell" in argv for argv in run.started)
+
+
+def test_dnf_5_does_both_at_once(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    (tmp_path / "usr/bin/dnf5").touch()
+    run = Programs()
+    manager = managers.transactions(run, str(tmp_path), "dnf")
+    manager.carry_out(Todo(install={"a": NEW}, remove=("b",)), Wish({"a": NEW}))
+    assert run.started[-1][:2] == ["dnf5", "do"]
+    assert run.started[-1][-4:] == ["--action=remove", "b", "--action=install", f"a-{NEW}"]
+
+
+def test_zypper_says_what_it_would_take_out(tmp_path: pathlib.Path) -> None:
+    answer = ('<stream><install-summary><to-remove><solvable type="package" name="kmp" edition="1-1"/>'
+              '<solvable type="package" name="somelib" edition="1-1"/></to-remove></install-summary></stream>')
+    run = Programs(("--dry-run", 0, answer))
+    manager = managers.transactions(run, str(tmp_path), "zypper")
+    assert manager.forecast(Todo(install={"a": "1-1"}, remove=("kmp",)), Wish({"a": "1-1"})) == ["kmp", "somelib"]
+    assert run.started[-1][-2:] == ["a=1-1", "-kmp"]
+    refused = Programs(("--dry-run", 4, '<message type="error">nothing provides b</message>'))
+    with pytest.raises(PackageError, match=r"nothing provides b.*No package was touched"):
+        managers.transactions(refused, str(tmp_path), "zypper").forecast(Todo(install={"a": "1"}), Wish({"a": "1"}))
+
+
+def test_apt_installs_and_removes_in_one_command(tmp_path: pathlib.Path) -> None:
+    run = Programs(("--simulate", 0, "Remv b [1]\nRemv c:amd64 [1]\nInst a [1] (2 x)\n"))
+    manager = managers.transactions(run, str(tmp_path), "apt")
+    todo = Todo(install={"a": "2"}, remove=("b",), reinstall=("d",))
+    assert manager.forecast(todo, Wish({"a": "2"})) == ["b", "c"]
+    manager.carry_out(todo, Wish({"a": "2"}))
+    assert run.started[-1][-4:] == ["install", "a=2", "d", "b-"] and "--reinstall" in run.started[-1]
+    failing = Programs(("--yes", 100, "Reading…\nE: Unable to correct problems\n"))
+    with pytest.raises(PackageError, match="Unable to correct problems"):
+        managers.transactions(failing, str(tmp_path), "apt").carry_out(todo, Wish({"a": "2"}))
+
+
+def test_rpm_leaves_two_versions_when_it_is_killed(tmp_path: pathlib.Path) -> None:
+    text = "\n".join(["nvidia-driver-cuda\t3\t570.211.01-1.el9\tx86_64",
+                      "nvidia-driver-cuda\t3\t580.178.04-1.el9\tx86_64",
+                      "kernel-core\t0\t5.14.0-1.el9\tx86_64", "kernel-core\t0\t5.14.0-2.el9\tx86_64",
+                      "kernel-devel\t0\t5.14.0-1.el9\tx86_64"])
+    run = Programs(("rpm -qa", 0, text))
+    manager = managers.transactions(run, str(tmp_path), "dnf")
+    found = manager.duplicates({"nvidia-driver-cuda": NEW, "kernel-core": None})
+    assert found == {"nvidia-driver-cuda": (OLD,)}
+    manager.carry_out(Todo(duplicates=found), Wish({}))
+    assert run.started[-1] == ["rpm", "--erase", "--nodeps", "nvidia-driver-cuda-570.211.01-1.el9"]
+    assert manager.duplicates({"nvidia-driver-cuda": OLD}) == {"nvidia-driver-cuda": (NEW,)}, "the wanted one stays"
+    assert manager.versions()["kernel-devel-5.14.0-1.el9.x86_64"] == ("5.14.0-1.el9",)
+
+
+def test_another_manager_is_named(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(NotSupported, match="pacman is not supported"):
+        managers.transactions(Programs(), str(tmp_path), "pacman")
