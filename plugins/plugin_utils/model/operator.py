@@ -18,7 +18,7 @@ class OperatorDecision:
     version: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
     drivers: list[dict[str, Any]] = field(default_factory=list)
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str | None] = field(default_factory=dict)    # None takes a label away
     because: list[str] = field(default_factory=list)
     driver_owner: Owner = "none"
     toolkit_owner: Owner = "none"

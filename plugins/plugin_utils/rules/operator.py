@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import chart
-from ..model.cluster import DRIVER_LABEL
+from ..model.cluster import DRIVER_LABEL, Node
+from ..model.operator import OperatorDecision
 from ..model.version import try_loose
 from . import operator_releases
 from .context import Context
 from .registry import Hit, plan_rule
 
 _LIFE = "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/life-cycle-policy.html"
+_UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
 _START = "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html"
 
 
@@ -154,17 +156,28 @@ def stale_label(context: Context) -> Iterator[Hit]:
     node = here.node_of(context.name) if here is not None else None
     if decision is None or node is None:
         return
-    state = node.labels.get("nvidia.com/gpu-driver-upgrade-state")
-    for label, value in sorted(node.labels.items()):
-        if value.endswith("paused-for-driver-upgrade") and state in (None, "", "upgrade-done", "upgrade-failed"):
-            yield Hit(f"{node.name} {label}", f"{node.name} has {label}={value}, and no driver upgrade is running",
-                      f"set {label}=true on {node.name}")
+    state = node.labels.get(_UPGRADE)
+    for label in paused(node):
+        yield Hit(f"{node.name} {label}", f"{node.name} has {label}={node.labels[label]}, and no driver upgrade is "
+                                          "running", f"set {label}=true on {node.name}")
     if state == "upgrade-failed":
         yield Hit(f"{node.name} nvidia.com/gpu-driver-upgrade-state", f"the driver upgrade of {node.name} failed",
                   f"see the driver pod, then label {node.name} "
                   "nvidia.com/gpu-driver-upgrade-state=upgrade-required")
-    gone = context.host.driver.loaded is None and context.host.driver.library is None and context.installed is None
-    if node.labels.get(DRIVER_LABEL) == "pre-installed" and decision.driver_owner == "operator" and gone:
+    if without_its_driver(context, decision, node):
         yield Hit(f"{node.name} {DRIVER_LABEL}", f"{node.name} is labelled {DRIVER_LABEL}=pre-installed, but has no "
                                                  "driver of its own: the operator stays away",
                   f"remove the label {DRIVER_LABEL} from {node.name}")
+
+
+def paused(node: Node) -> list[str]:
+    """Return the labels of a node that an upgrade of the driver paused, where none is running any more."""
+    if node.labels.get(_UPGRADE) not in (None, "", "upgrade-done", "upgrade-failed"):
+        return []
+    return sorted(label for label, value in node.labels.items() if value.endswith("paused-for-driver-upgrade"))
+
+
+def without_its_driver(context: Context, decision: OperatorDecision, node: Node) -> bool:
+    """Say whether a node counts as one with a driver of its own, and has none."""
+    gone = context.host.driver.loaded is None and context.host.driver.library is None and context.installed is None
+    return node.labels.get(DRIVER_LABEL) == "pre-installed" and decision.driver_owner == "operator" and gone

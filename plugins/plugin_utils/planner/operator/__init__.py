@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...model import cluster as clusters
 from ...model.operator import OperatorDecision
 from ...rules.context import Context
-from . import driver, objects, owners, releases, runtime, values
+from . import driver, nodes, objects, owners, releases, runtime, values
 
 __all__ = ["fill"]
 
@@ -28,6 +28,7 @@ def fill(context: Context, cluster: object) -> None:
     runtime.fill(context, here, decision)
     values.finish(context, here, decision)
     objects.fill(context, here, decision)
+    nodes.mend(context, here, decision)
 
 
 def _wanted(context: Context) -> bool:

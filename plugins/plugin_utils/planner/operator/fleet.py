@@ -29,7 +29,7 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     owned = {host: one for host, one in decided.items() if chart.flag(one["values"], "driver.enabled", True)}
     first = next(iter((owned or decided).values()))
     values = chart.copy(first["values"])
-    labels: dict[str, dict[str, str]] = {host: dict(one["labels"]) for host, one in decided.items()}
+    labels: dict[str, dict[str, str | None]] = {host: dict(one["labels"]) for host, one in decided.items()}
     _owners(decided, values, labels)
     drivers = _drivers(owned, values, labels, first["version"])
     return {
@@ -41,7 +41,7 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str]]) -> None:
+def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]]) -> None:
     """Switch on what some nodes need, and keep it from those that have it by themselves."""
     for part, label, kept_away in (("driver", DRIVER_LABEL, "pre-installed"), ("toolkit", _TOOLKIT_LABEL, "false")):
         without = [host for host, one in decided.items() if chart.flag(one["values"], f"{part}.enabled", True) is False]
@@ -53,7 +53,7 @@ def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str
 
 
 def _drivers(
-    owned: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str]], version: str | None
+    owned: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]], version: str | None
 ) -> list[dict[str, Any]]:
     """Return driver objects, one for each driver that is wanted; none where the chart's values do for all."""
     groups: dict[str, list[str]] = {}

@@ -43,7 +43,7 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         "image": chart.text(decision.values, "driver.image"),
     }
     decision.drivers = [{"name": name, "spec": spec(wanted, decision.release, name)}]
-    decision.labels = {LABEL: name}
+    decision.labels[LABEL] = name
 
 
 def _has(served: list[DriverObject], version: str) -> bool:
