@@ -24,8 +24,8 @@ _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _COMMENTED = re.compile(r"^\s*#\s*(?P<key>[\w-]+)\s*=")
 
 
-class TomlError(HostError):
-    """The file cannot be edited safely; the message says where and why. Nothing was written."""
+class TomlError(HostError, ValueError):
+    """A file cannot be read or edited safely; the message says where in it and why, whose caller names the file."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ def edit(text: str, want: Mapping[str, Any]) -> str:
     after = read(result)
     if after != {**before, **want}:
         wrong = sorted(name for name in {**before, **want, **after} if after.get(name) != {**before, **want}.get(name))
-        raise TomlError(f"{PATH} cannot be edited safely: {', '.join(wrong)} would come out wrong; set it by hand")
+        raise TomlError(f"it cannot be edited safely: {', '.join(wrong)} would come out wrong; set it by hand")
     return result
 
 
@@ -72,7 +72,7 @@ def _set(text: str, name: str, value: Any) -> str:
     entries = _entries(text)
     for one in entries:
         if one.raw.startswith("{") and (name == one.name or name.startswith(f"{one.name}.")):
-            raise TomlError(f"{PATH}: {one.name} is an inline table, which is not edited; write it as a table")
+            raise TomlError(f"{one.name} is an inline table, which is not edited; write it as a table")
     there = [entry for entry in entries if entry.name == name]
     if there:
         one = there[-1]
@@ -135,11 +135,11 @@ def _entries(text: str) -> list[Entry]:
 def _entry(lines: list[str], at: int, table: str) -> Entry:
     match = _KEY.match(lines[at])
     if match is None:
-        raise TomlError(f"{PATH}: line {at + 1} is no setting and no table: {lines[at].strip()[:80]}")
+        raise TomlError(f"line {at + 1} is no setting and no table: {lines[at].strip()[:80]}")
     key = _name(match["key"])
     rest = lines[at][match.end():]
     if rest.startswith(('"""', "'''")):
-        raise TomlError(f"{PATH}: line {at + 1} begins a text of several lines, which the toolkit does not write")
+        raise TomlError(f"line {at + 1} begins a text of several lines, which the toolkit does not write")
     first = at
     while True:
         value, tail, is_open = _value(rest)
@@ -147,7 +147,7 @@ def _entry(lines: list[str], at: int, table: str) -> Entry:
             return Entry(f"{table}.{key}" if table else key, first, at, match["head"], tail, value)
         at += 1
         if at >= len(lines):
-            raise TomlError(f"{PATH}: the list that begins in line {first + 1} has no end")
+            raise TomlError(f"the list that begins in line {first + 1} has no end")
         rest += "\n" + lines[at]
 
 
