@@ -22,7 +22,12 @@ options:
   settings:
     description: Settings by dotted key, such as C(nvidia-container-cli.no-cgroups). Booleans, texts, lists of texts.
     type: dict
-    required: true
+    default: {}
+  state:
+    description: V(absent) takes back what this module set, unless somebody changed it since.
+    type: str
+    choices: [present, absent]
+    default: present
   path:
     description: The file.
     type: path
@@ -55,7 +60,11 @@ backup:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import keepers, toolkit_toml
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import (
+    keepers,
+    own_settings,
+    toolkit_toml,
+)
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 
@@ -63,7 +72,8 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "settings": {"type": "dict", "required": True},
+            "settings": {"type": "dict", "default": {}},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "path": {"type": "path", "default": toolkit_toml.PATH},
             "backup_keep": {"type": "int", "default": 5},
             "lease": {"type": "str"},
@@ -72,16 +82,25 @@ def main() -> None:
     )
     path, wanted = module.params["path"], module.params["settings"]
     backup = None
+    store = Store()
+    gone = module.params["state"] == "absent"
     try:
-        text = (keepers.read(path) or b"").decode("utf-8", "surrogateescape")
-        new = toolkit_toml.edit(text, wanted)
+        content = keepers.read(path)
+        text = (content or b"").decode("utf-8", "surrogateescape")
         there = toolkit_toml.read(text)
-        actions = [f"{name}: {there.get(name, 'not set')} -> {value}" for name, value in wanted.items()
-                   if there.get(name) != value]
-        if new != text and not module.check_mode:
-            Store().renew(module.params["lease"], doing="toolkit_config")
-            backup = keepers.backup(path, module.params["backup_keep"])
-            keepers.replace(path, new.encode("utf-8", "surrogateescape"), 0o644)
+        if gone:
+            wanted = own_settings.taken_back(store, path, there) if content is not None else {}
+        new = toolkit_toml.edit(text, wanted)
+        actions = [f"{name}: {there.get(name, 'not set')} -> {'not set' if value is None else value}"
+                   for name, value in wanted.items() if there.get(name) != value]
+        if not module.check_mode:
+            store.renew(module.params["lease"], doing="toolkit_config")
+            if new != text:
+                own_settings.note(store, path, there, {} if gone else wanted)
+                backup = keepers.backup(path, module.params["backup_keep"])
+                keepers.replace(path, new.encode("utf-8", "surrogateescape"), 0o644)
+            if gone:
+                own_settings.forget(store, path)
     except (HostError, OSError) as exc:
         module.fail_json(msg=f"{path}: {exc}. Nothing was written")
     diff = {"before_header": path, "after_header": path, "before": text, "after": new} if new != text else {}

@@ -51,16 +51,17 @@ def read(text: str) -> dict[str, Any]:
 
 
 def edit(text: str, want: Mapping[str, Any]) -> str:
-    """The text with these settings. Raises TomlError."""
+    """The text with these settings; one that is to be None is taken out. Raises TomlError."""
     before = read(text)
     result = text
     for name, value in want.items():
-        if name in before and before[name] == value and type(before[name]) is type(value):
+        if before.get(name) == value and type(before.get(name)) is type(value):
             continue
         result = _set(result, name, value)
     after = read(result)
-    if after != {**before, **want}:
-        wrong = sorted(name for name in {**before, **want, **after} if after.get(name) != {**before, **want}.get(name))
+    meant = {name: value for name, value in {**before, **want}.items() if value is not None or name not in want}
+    if after != meant:
+        wrong = sorted(name for name in {**meant, **after} if after.get(name) != meant.get(name))
         raise TomlError(f"it cannot be edited safely: {', '.join(wrong)} would come out wrong; set it by hand")
     return result
 
@@ -76,6 +77,9 @@ def _set(text: str, name: str, value: Any) -> str:
     there = [entry for entry in entries if entry.name == name]
     if there:
         one = there[-1]
+        if value is None:
+            del lines[one.first:one.last + 1]
+            return "".join(lines)
         lines[one.first:one.last + 1] = [f"{one.head}{_text(value)}{one.tail}\n"]
         return "".join(lines)
     table, _dot, key = name.rpartition(".")

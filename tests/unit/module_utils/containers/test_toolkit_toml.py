@@ -8,7 +8,8 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import toolkit_toml
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import own_settings, toolkit_toml
+from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,29 @@ def test_comments_behind_a_value_and_lists_over_lines_stay():
     new = toolkit_toml.edit(text, {"mode": "b", "t.x": "y", "t.a.b": "d"})
     assert new == text.replace('"a" #', '"b" #').replace('"# no comment"', '"y"').replace("'c'", '"d"')
     assert toolkit_toml.read(toolkit_toml.edit(text, {"t.runtimes": ["runc"]}))["t.runtimes"] == ["runc"]
+
+
+def test_a_setting_is_taken_out_with_all_its_lines():
+    text = '[t]\na = [\n "x",\n]\n# of b\nb = 1\n'
+    assert toolkit_toml.edit(text, {"t.a": None}) == "[t]\n# of b\nb = 1\n"
+    assert toolkit_toml.edit(text, {"t.none": None}) == text
+
+
+def test_the_way_back(tmp_path):
+    store = Store(str(tmp_path))
+    there = toolkit_toml.read(STOCK)
+    mode, cgroups = "nvidia-container-runtime.mode", "nvidia-container-cli.no-cgroups"
+    own_settings.note(store, "/f", there, {mode: "cdi", cgroups: True, "disable-require": False})
+    changed = toolkit_toml.edit(STOCK, {mode: "cdi", cgroups: True})
+    own_settings.note(store, "/f", toolkit_toml.read(changed), {mode: "legacy"})
+    changed = toolkit_toml.edit(changed, {mode: "legacy"})
+    back = own_settings.taken_back(store, "/f", toolkit_toml.read(changed))
+    assert back == {mode: "auto", cgroups: None}
+    assert toolkit_toml.edit(changed, back) == STOCK
+    by_hand = toolkit_toml.edit(changed, {mode: "csv"})
+    assert own_settings.taken_back(store, "/f", toolkit_toml.read(by_hand)) == {cgroups: None}
+    own_settings.forget(store, "/f")
+    assert own_settings.taken_back(store, "/f", there) == {} and store.read()["configured"] == {}
 
 
 @pytest.mark.parametrize(("text", "want", "words"), [
