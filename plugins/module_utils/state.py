@@ -16,7 +16,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     backups: [{path: ..., backup: ..., at: ...}]
     configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
-    trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., timeout: 600, ...}      # or null; a trial boot
+    trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., ...}    # or null
     lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ..., doing: ...}    # or null; epoch seconds
 """
 from __future__ import annotations

@@ -10,10 +10,15 @@ short_description: Make the boot loader start one kernel by default
 version_added: 0.1.0
 description:
   - Sets GRUB's saved default to the menu entry of one kernel, by its id, so that no newer kernel takes its place.
-    Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg), regenerates the menu where that is needed,
-    saves the entry, and reads back what starts next.
+    Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg) (or the two settings into C(/etc/default/grub) where GRUB
+    reads no snippets), regenerates the menu where that is needed, saves the entry, and reads back what starts next.
+  - Menus whose entries are files (BLS, as on RHEL) are set by the entry's id. C(UPDATEDEFAULT=no) keeps a new kernel
+    from making itself the default there. Where there is C(grubby), it is asked as well what starts next.
+  - Where the environment block gets lost or damaged, C(/etc/grub.d/01_baremetal_nvidia) starts the same kernel, and
+    not the first one of the menu.
   - The menu is generated beside the present one, checked, and put in place in one step. So is the environment block.
-  - A kernel without initrd is refused.
+  - A kernel without initrd is refused, and so are a C(/boot) that is read-only and an environment block that is
+    damaged.
   - A host without a boot loader (a container) is left alone, with a reason.
 author:
   - baremetal.nvidia maintainers (@baremetal-nvidia)
@@ -24,12 +29,24 @@ options:
     description: Kernel release, as C(uname -r) prints it.
     type: str
     required: true
+  entries:
+    description:
+      - Kernel releases that have an entry of their own in the menu afterwards, beside O(release).
+      - A kernel that was just installed gets its entry so, while the default stays.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
 - name: Boot the proved kernel, whatever else gets installed
   baremetal.nvidia.boot_default:
     release: 6.1.0-50-amd64
+
+- name: Put a new kernel into the menu, and keep the default
+  baremetal.nvidia.boot_default:
+    release: 6.1.0-47-amd64
+    entries: [6.1.0-50-amd64]
 """
 
 RETURN = r"""
@@ -42,6 +59,15 @@ entry:
   returned: success
   type: str
   sample: gnulinux-advanced-1234>gnulinux-6.1.0-50-amd64-advanced-1234
+entries:
+  description:
+    - The menu entry of O(release) and of each of O(entries), null where it is not in the menu yet (check mode).
+  returned: success
+  type: dict
+menu:
+  description: Where entries come from. V(grub_cfg), or V(bls) where they are files. Null when skipped.
+  returned: success
+  type: str
 once:
   description: An entry that is set to boot once before the default, or null. It is left alone.
   returned: success
@@ -66,7 +92,7 @@ actions:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.baremetal.nvidia.plugins.module_utils.boot_default import BootDefault
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
@@ -74,16 +100,21 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"release": {"type": "str", "required": True}, "lease": {"type": "str"}},
+        argument_spec={
+            "release": {"type": "str", "required": True},
+            "entries": {"type": "list", "elements": "str", "default": []},
+            "lease": {"type": "str"},
+        },
         supports_check_mode=True,
     )
     try:
         if not module.check_mode:
             Store().renew(module.params["lease"], doing=f"boot_default ({module.params['release']})")
-        outcome = BootDefault(run).set(module.params["release"], check=module.check_mode)
+        outcome = BootDefault(run).set(module.params["release"], module.check_mode, module.params["entries"])
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=outcome.changed, boots=outcome.boots, entry=outcome.entry, once=outcome.once,
+                     entries=outcome.entries, menu=outcome.menu,
                      env_writable=outcome.env_writable, env_reason=outcome.env_reason, actions=outcome.actions,
                      skipped_reason=outcome.skipped_reason, diff=outcome.diff)
 

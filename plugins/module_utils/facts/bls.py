@@ -3,19 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Boot entries as files: the Boot Loader Specification, with GRUB's blscfg or with systemd-boot.
 
-Source: https://uapi-group.org/specifications/specs/boot_loader_specification/; loader.conf(5).
+Source: https://uapi-group.org/specifications/specs/boot_loader_specification/; loader.conf(5);
+grub-core/commands/blscfg.c of rhboot/grub2.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 from dataclasses import dataclass
 
 from .grub import Entry, release_of
 from .tree import Tree
 
-DIRECTORIES = ("/boot/loader/entries", "/efi/loader/entries", "/boot/efi/loader/entries")
+GRUB_DIRECTORY = "/boot/loader/entries"    # the only place where GRUB's blscfg looks
+DIRECTORIES = (GRUB_DIRECTORY, "/efi/loader/entries", "/boot/efi/loader/entries")
 _LOADER_CONFS = ("/boot/loader/loader.conf", "/efi/loader/loader.conf", "/boot/efi/loader/loader.conf")
 _GUID = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _EFIVARS = "/sys/firmware/efi/efivars"
@@ -42,6 +45,58 @@ def items(tree: Tree) -> list[Item]:
             if name not in found:
                 found[name] = Item(name, parse(tree.text(path, 65536) or ""))
     return sorted(found.values(), key=_order, reverse=True)
+
+
+def grub_items(tree: Tree) -> list[Item]:
+    """The entry files that GRUB's blscfg shows, in its order: by name, read as a package's name. Raises OSError."""
+    found = []
+    for path in tree.glob(GRUB_DIRECTORY, "*.conf"):
+        fields = parse(tree.text(path, 65536) or "")
+        if "linux" in fields:
+            found.append(Item(path.rsplit("/", 1)[-1][:-5], fields))
+    by_name = functools.cmp_to_key(compare_names)
+    return sorted(found, key=lambda item: by_name(item.name), reverse=True)
+
+
+def compare_names(one: str, other: str) -> int:
+    """Positive when GRUB shows ``one`` above ``other``: name, version and release, each compared as rpm does it.
+
+    ``<machine id>-0-rescue`` is version 0 of that machine and so comes last.
+    """
+    for left, right in zip(_name_version_release(one), _name_version_release(other)):
+        order = compare_versions(left, right)
+        if order:
+            return order
+    return 0
+
+
+def _name_version_release(text: str) -> tuple[str, str, str]:
+    parts = text.rsplit("-", 2)
+    if len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    return (parts[0], parts[1] if len(parts) == 2 else "", "")
+
+
+def compare_versions(one: str, other: str) -> int:
+    """As rpmvercmp of GRUB: segments of digits by value and above letters, a tilde below everything."""
+    segments = [re.findall(r"~|[0-9]+|[a-zA-Z]+", text) for text in (one, other)]
+    for left, right in zip(*segments):
+        if left == right:
+            continue
+        if "~" in (left, right):
+            return -1 if left == "~" else 1
+        if left.isdigit() != right.isdigit():
+            return 1 if left.isdigit() else -1
+        if left.isdigit():
+            if int(left) != int(right):
+                return 1 if int(left) > int(right) else -1
+            continue
+        return 1 if left > right else -1
+    if len(segments[0]) == len(segments[1]):
+        return 0
+    longer = 0 if len(segments[0]) > len(segments[1]) else 1
+    sign = 1 if longer == 0 else -1
+    return -sign if segments[longer][len(segments[1 - longer])] == "~" else sign
 
 
 def parse(text: str) -> dict[str, str]:

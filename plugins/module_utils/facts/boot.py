@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
-from . import bls, grub
+from . import bls, grub, trial
 from .context import Context
 from .storage import Mount, mount_of, mounts
 from .tree import Tree
@@ -33,6 +34,8 @@ def read(ctx: Context) -> None:
         ctx.cannot("boot.firmware", "/sys/firmware is not there")
     with ctx.attempt("boot.watchdog"):
         ctx.set("boot.watchdog", watchdog(tree))
+    with ctx.attempt("boot.trial"):
+        ctx.set("boot.trial", trial.read(tree))
     _layout(ctx)
     directory = grub_directory(tree)
     with ctx.attempt("boot.loader"):
@@ -60,39 +63,65 @@ def read(ctx: Context) -> None:
             return
         tree.names("/boot")  # may not be readable: then nobody knows
         ctx.set("boot.loader", None)
-        for key in ("default_mode", "next_entry"):
+        for key in ("menu", "default_mode", "default_entry", "next_entry"):
             ctx.set(f"boot.{key}", None)
-        ctx.set("boot.env_writable", False)
+        _not_writable(ctx, "there is no boot loader")
         ctx.set("boot.entries", [])
         ctx.set("kernel.default_boot", None)
 
 
 def _unsupported(ctx: Context, why: str) -> None:
-    for path in ("boot.default_mode", "boot.next_entry", "boot.entries", "kernel.default_boot"):
+    for path in ("boot.default_mode", "boot.default_entry", "boot.next_entry", "boot.entries", "kernel.default_boot"):
         ctx.cannot(path, why)
+    _not_writable(ctx, "only GRUB starts an entry once")
+
+
+def _not_writable(ctx: Context, why: str) -> None:
     ctx.set("boot.env_writable", False)
+    ctx.set("boot.env_reason", why)
 
 
 def grub_directory(tree: Tree) -> str | None:
     """The directory of grub.cfg, None without GRUB."""
-    # EL 8 on UEFI keeps the menu beside the loader; from EL 9 on there is only a stub
+    # EL 8 on UEFI keeps the menu beside the loader; from EL 9 on there is only a stub that names the real one
+    if tree.isdir("/sys/firmware/efi"):
+        for directory in _EFI_DIRECTORIES:
+            with contextlib.suppress(OSError):
+                text = tree.text(f"{directory}/grub.cfg", 4 * 1024 * 1024) or ""
+                if re.search(r"^\s*(blscfg|menuentry)\b", text, re.MULTILINE):
+                    return directory
     for directory in (*GRUB_DIRECTORIES, *_EFI_DIRECTORIES):
         if tree.lexists(f"{directory}/grub.cfg"):
             return directory
     return None
 
 
+def snippets_count(tree: Tree) -> bool:
+    """Whether grub-mkconfig reads /etc/default/grub.d: Debian's and Ubuntu's do, those of EL and SUSE do not."""
+    for name in ("grub-mkconfig", "grub2-mkconfig"):
+        for directory in ("/usr/sbin", "/usr/bin", "/sbin"):
+            with contextlib.suppress(OSError):
+                text = tree.text(f"{directory}/{name}", 262144)
+                if text is not None:
+                    return "default/grub.d" in text
+    return not tree.isdir("/boot/grub2")
+
+
 def grub_settings(tree: Tree) -> dict[str, str]:
     """/etc/default/grub and its snippets as they work together. Raises OSError."""
     texts = [tree.text("/etc/default/grub") or ""]
-    texts += [tree.text(path) or "" for path in tree.glob("/etc/default/grub.d", "*.cfg")]
+    if snippets_count(tree):
+        texts += [tree.text(path) or "" for path in tree.glob("/etc/default/grub.d", "*.cfg")]
     return grub.settings(texts)
 
 
 def environment(tree: Tree, directory: str) -> dict[str, str] | None:
     """GRUB's environment block, None when there is none. Raises OSError, or ValueError when it is damaged."""
-    text = tree.text(f"{directory}/grubenv", 65536)
-    return None if text is None else grub.parse_env(text)
+    try:
+        raw = tree.read_bytes(f"{directory}/grubenv", 65536)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return grub.parse_block(raw)
 
 
 def _grub(ctx: Context, directory: str) -> None:
@@ -116,15 +145,18 @@ def _grub(ctx: Context, directory: str) -> None:
     try:
         menu = load_menu(tree, directory)
     except (OSError, ValueError) as error:
-        for path in ("boot.default_mode", "boot.entries", "kernel.default_boot"):
+        for path in ("boot.default_mode", "boot.default_entry", "boot.entries", "kernel.default_boot"):
             ctx.cannot(path, error)
         return
+    ctx.set("boot.menu", "grub_cfg" if menu.bls_at is None else "bls")
     ctx.set("boot.default_mode", mode_of(menu))
     ctx.set("boot.entries", _rows(ctx, menu.all()))
     if menu.follows_saved and not env_read:
-        ctx.cannot("kernel.default_boot", "the default is the saved entry, and grubenv cannot be read")
+        for path in ("boot.default_entry", "kernel.default_boot"):
+            ctx.cannot(path, "the default is the saved entry, and grubenv cannot be read")
         return
     entry = grub.default_entry(menu, env or {})
+    ctx.set("boot.default_entry", entry.path if entry else None)
     if entry is None:
         ctx.set("kernel.default_boot", None)
     else:
@@ -140,9 +172,14 @@ def update_default(tree: Tree) -> bool | None:
 
 def load_menu(tree: Tree, directory: str) -> grub.Menu:
     """grub.cfg with the BLS entries where blscfg puts them. Raises OSError."""
-    menu = grub.parse_menu(tree.read(f"{directory}/grub.cfg", 4 * 1024 * 1024))
+    return menu_of(tree, tree.read(f"{directory}/grub.cfg", 4 * 1024 * 1024))
+
+
+def menu_of(tree: Tree, text: str) -> grub.Menu:
+    """The menu that a grub.cfg makes, with the BLS entries where blscfg puts them. Raises OSError."""
+    menu = grub.parse_menu(text)
     if menu.bls_at is not None:
-        menu.entries[menu.bls_at : menu.bls_at] = [item.entry() for item in bls.items(tree)]
+        menu.entries[menu.bls_at : menu.bls_at] = [item.entry() for item in bls.grub_items(tree)]
     return menu
 
 
@@ -175,7 +212,8 @@ def _rows(ctx: Context, entries: list[grub.Entry]) -> list[dict[str, Any]]:
 
 def _systemd_boot(ctx: Context, conf: dict[str, str]) -> None:
     tree = ctx.tree
-    ctx.set("boot.env_writable", False)
+    _not_writable(ctx, "the boot loader is systemd-boot, which is only read here")
+    ctx.set("boot.menu", "bls")
     with ctx.attempt("boot.next_entry"):
         ctx.set("boot.next_entry", bls.variable(tree, "LoaderEntryOneShot"))
     with ctx.attempt("kernel.default_boot"):
@@ -187,6 +225,7 @@ def _systemd_boot(ctx: Context, conf: dict[str, str]) -> None:
             wanted = bls.variable(tree, "LoaderEntryLastBooted")
         chosen = bls.choose(items, wanted)
         entry = chosen.entry() if chosen else None
+        ctx.set("boot.default_entry", entry.path if entry else None)
         if entry is None or entry.release is None:
             ctx.cannot("kernel.default_boot", "no boot entry of type 1 tells a kernel release")
         else:
@@ -204,18 +243,31 @@ def _layout(ctx: Context) -> None:
 
 
 def _writable(ctx: Context, directory: str, has_env: bool) -> None:
-    """Whether GRUB itself can write its environment while booting: file, file system and layers below it allow it."""
     with ctx.attempt("boot.env_writable"):
         if not has_env and "boot.next_entry" in ctx.unknown:
             ctx.cannot("boot.env_writable", ctx.unknown["boot.next_entry"])
             return
-        tree = ctx.tree
-        mount = mount_of(mounts(tree), tree.resolve(f"{directory}/grubenv"))
-        layout = layout_of(tree, mount)
-        ctx.set(
-            "boot.env_writable",
-            has_env and mount is not None and layout == "partition" and mount.fstype not in _NO_GRUB_WRITE,
-        )
+        reason = why_not_writable(ctx.tree, directory, has_env)
+        ctx.set("boot.env_writable", reason is None)
+        ctx.set("boot.env_reason", reason)
+
+
+def why_not_writable(tree: Tree, directory: str, has_env: bool = True) -> str | None:
+    """Why GRUB cannot write its environment while booting, None when it can.
+
+    The file, the file system and the layers below it decide. Raises OSError, ValueError.
+    """
+    if not has_env:
+        return f"there is no environment block ({directory}/grubenv)"
+    mount = mount_of(mounts(tree), tree.resolve(f"{directory}/grubenv"))
+    if mount is None:
+        return f"the file system of {directory}/grubenv is not known"
+    layout = layout_of(tree, mount)
+    if mount.fstype in _NO_GRUB_WRITE:
+        return f"{mount.point} is {mount.fstype}, which GRUB only reads"
+    if layout != "partition":
+        return f"{mount.point} is on {layout or mount.source}, which GRUB only reads"
+    return None
 
 
 def layout_of(tree: Tree, mount: Mount | None) -> str | None:
@@ -262,8 +314,12 @@ def block_name(tree: Tree, mount: Mount) -> str | None:
     return tree.resolve(mount.source).rsplit("/", 1)[-1]
 
 
-def watchdog(tree: Tree) -> str | None:
-    """The name of the first hardware watchdog, None without one."""
+def watchdog(tree: Tree) -> dict[str, str] | None:
+    """The first hardware watchdog as its device and what it calls itself, None without one."""
     for path in tree.glob("/sys/class/watchdog"):
-        return tree.text(f"{path}/identity", 128) or path.rsplit("/", 1)[-1]
-    return "unnamed" if tree.exists("/dev/watchdog0") or tree.exists("/dev/watchdog") else None
+        name = path.rsplit("/", 1)[-1]
+        return {"device": f"/dev/{name}", "identity": tree.text(f"{path}/identity", 128) or name}
+    for device in ("/dev/watchdog0", "/dev/watchdog"):
+        if tree.exists(device):
+            return {"device": device, "identity": "unnamed"}
+    return None

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 ENV_SIGNATURE = "# GRUB Environment Block"
+ENV_SIZE = 1024    # GRUB writes the block in place, so it never changes its size
 _IMAGE = re.compile(r"(?:vmlinuz|vmlinux|Image|kernel)-(?P<release>[^\s/]+)$")
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
 _SET_DEFAULT = re.compile(r"^\s*set\s+default=(?P<value>.*)$")
@@ -31,6 +32,7 @@ class Entry:
     parent: Entry | None = None
     children: list[Entry] = field(default_factory=list)
     submenu: bool = False
+    lines: tuple[int, int] | None = None    # where it stands in grub.cfg: first line and the one after its end
 
     @property
     def path(self) -> str:
@@ -48,6 +50,13 @@ def parse_env(text: str) -> dict[str, str]:
         if mark and not key.startswith("#"):
             values[key] = value.replace("\\\\", "\\")
     return values
+
+
+def parse_block(raw: bytes) -> dict[str, str]:
+    """The variables of a grubenv as it lies on the disk. Raises ValueError when GRUB could not use it."""
+    if len(raw) != ENV_SIZE:
+        raise ValueError(f"the environment block has {len(raw)} bytes, not {ENV_SIZE}")
+    return parse_env(raw.decode("utf-8", "replace"))
 
 
 def settings(texts: Iterable[str]) -> dict[str, str]:
@@ -71,12 +80,16 @@ def settings(texts: Iterable[str]) -> dict[str, str]:
 
 @dataclass
 class Menu:
-    """What a grub.cfg holds: its entries, the values ``default`` can take, and whether BLS entries are put in."""
+    """What a grub.cfg holds: its entries, the values ``default`` can take, and whether BLS entries are put in.
+
+    ``lost``: the default that counts where the environment has no ``saved_entry`` (as a damaged block).
+    """
 
     entries: list[Entry]
     default: str | None
     follows_saved: bool
     bls_at: int | None
+    lost: str | None = None
 
     def all(self) -> list[Entry]:
         """Every bootable entry, from top to bottom, submenus opened."""
@@ -99,13 +112,16 @@ def parse_menu(text: str) -> Menu:
     default: str | None = None
     follows = False
     bls_at: int | None = None
-    for raw in text.splitlines():
+    lost: str | None = None
+    condition = ""
+    for number, raw in enumerate(text.splitlines()):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
         opened = re.match(r"^(menuentry|submenu)\s", line)
         if opened and line.endswith("{"):
             entry = _header(line, submenu=opened.group(1) == "submenu")
+            entry.lines = (number, number + 1)
             parent = next((one for one, _level in reversed(stack) if one is not None), None)
             entry.parent = parent
             (parent.children if parent else top).append(entry)
@@ -118,10 +134,14 @@ def parse_menu(text: str) -> Menu:
             if found and current.release is None:
                 current.release = release_of(found.group("path"))
         if current is None:
+            if re.match(r"^(if|elif|else|fi)\b", line):
+                condition = line
             set_default = _SET_DEFAULT.match(line)
             if set_default:
                 value = set_default.group("value").strip().strip("\"'")
-                if re.fullmatch(r"\$\{?saved_entry\}?", value):
+                if re.search(r"-z\s+\"?\$\{?saved_entry\b", condition):
+                    lost = value
+                elif re.fullmatch(r"\$\{?saved_entry\}?", value):
                     follows = True
                 elif not value.startswith("$"):
                     default, follows = value, False
@@ -131,8 +151,10 @@ def parse_menu(text: str) -> Menu:
         plain = re.sub(r"\$\{[^}]*\}|'[^']*'|\"[^\"]*\"", "", line)
         depth += plain.count("{") - plain.count("}")
         while stack and depth < stack[-1][1]:
-            stack.pop()
-    return Menu(top, default, follows, bls_at)
+            closed, _level = stack.pop()
+            if closed is not None and closed.lines is not None:
+                closed.lines = (closed.lines[0], number + 1)
+    return Menu(top, default, follows, bls_at, lost)
 
 
 def _header(line: str, submenu: bool) -> Entry:
@@ -190,5 +212,5 @@ def first_bootable(entries: list[Entry]) -> Entry | None:
 
 def default_entry(menu: Menu, env: dict[str, str]) -> Entry | None:
     """The entry that starts when nobody touches the keyboard and no next_entry is set; None for an empty menu."""
-    wanted = env.get("saved_entry", "") if menu.follows_saved else (menu.default or "0")
+    wanted = (env.get("saved_entry") or menu.lost or "") if menu.follows_saved else (menu.default or "0")
     return (find(menu.entries, wanted) if wanted else None) or first_bootable(menu.entries)

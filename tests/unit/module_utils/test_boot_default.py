@@ -2,114 +2,55 @@
 """What GRUB starts: set by id, read back, and never from a half-written menu."""
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
-from collections.abc import Sequence
 
-import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
-from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic, boot_default
-from ansible_collections.baremetal.nvidia.plugins.module_utils.boot_default import BootDefault, BootError, snippet
-from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.grub import ENV_SIGNATURE
+from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import loader, sections
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault, Outcome
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.loader import BootError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.settings import SNIPPET_PATH, snippet
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
-
-OLD, NEW = "6.1.0-47-amd64", "6.1.0-50-amd64"
-LINUX = """menuentry '{title}' --class debian --class os $menuentry_id_option '{id}' {{
-\tload_video
-\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
-\techo\t'Loading Linux {release} ...'
-\tlinux\t/boot/vmlinuz-{release} root=UUID=u ro {more} quiet
-\tinitrd\t/boot/initrd.img-{release}
-}}
-"""
-
-
-def grub_cfg(default: str, releases: Sequence[str]) -> str:
-    """A menu as Debian's grub-mkconfig writes it."""
-    entries = ""
-    for release in releases:
-        title = f"Debian GNU/Linux, with Linux {release}"
-        entries += LINUX.format(title=title, id=f"gnulinux-{release}-advanced-u", release=release, more="")
-        entries += LINUX.format(title=f"{title} (recovery mode)", id=f"gnulinux-{release}-recovery-u", release=release,
-                                more="single")
-    first = LINUX.format(title="Debian GNU/Linux", id="gnulinux-simple-u", release=releases[0], more="")
-    return (f'if [ "${{next_entry}}" ] ; then\n   set default="${{next_entry}}"\n   set next_entry=\n'
-            f'   set boot_once=true\nelse\n   set default="{default}"\nfi\n{first}'
-            "submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-u' {\n"
-            f"{entries}}}\n")
-
-
-class Grub:
-    """grub-mkconfig, grub-editenv and grub-probe over a tree."""
-
-    def __init__(self, root: pathlib.Path) -> None:
-        self.root = root
-        self.releases = [NEW, OLD]
-        self.abstraction, self.file_system = "", "ext2"
-        self.overruled: str | None = None    # what a file read after ours sets GRUB_DEFAULT to
-        self.calls: list[list[str]] = []
-        self.fail: dict[str, Result] = {}
-
-    def __call__(self, argv: Sequence[str], timeout: float = 10, env: object = None, input: object = None) -> Result:
-        self.calls.append(list(argv))
-        if argv[0] in self.fail:
-            return self.fail[argv[0]]
-        if argv[0] == "grub-probe":
-            return Result(0, {"abstraction": self.abstraction, "fs": self.file_system}[argv[1].split("=")[1]] + "\n")
-        if argv[0] == "grub-mkconfig":
-            own = self.root / boot_default.SNIPPET_PATH.lstrip("/")
-            default = "${saved_entry}" if own.exists() and own.read_text() == snippet() else "0"
-            pathlib.Path(argv[2]).write_text(grub_cfg(self.overruled or default, self.releases))
-            return Result(0)
-        assert argv[0] == "grub-editenv", argv
-        path, verb, *words = argv[1:]
-        values = {} if verb == "create" else block(pathlib.Path(path))
-        if verb == "set":
-            key, value = words[0].split("=", 1)
-            values[key] = value
-        elif verb == "unset":
-            values.pop(words[0], None)
-        write_block(pathlib.Path(path), values)
-        return Result(0)
-
-
-def block(path: pathlib.Path) -> dict[str, str]:
-    lines = path.read_text().splitlines()[1:]
-    return dict(line.split("=", 1) for line in lines if "=" in line)
-
-
-def write_block(path: pathlib.Path, values: dict[str, str]) -> None:
-    text = ENV_SIGNATURE + "\n" + "".join(f"{k}={v}\n" for k, v in values.items())
-    path.write_text(text + "#" * (1024 - len(text)))
+from grub_host import (
+    EL_NEW,
+    EL_OLD,
+    ENTRY,
+    MACHINE,
+    NEW,
+    OLD,
+    El,
+    Grub,
+    block,
+    debian,
+    el,
+    grub_cfg,
+    put,
+    tree,
+    write_block,
+)
 
 
 @pytest.fixture
 def grub(tmp_path: pathlib.Path) -> Grub:
-    (tmp_path / "boot/grub").mkdir(parents=True)
-    for release in (OLD, NEW):
-        (tmp_path / f"boot/vmlinuz-{release}").write_text("k")
-        (tmp_path / f"boot/initrd.img-{release}").write_text("i")
-    (tmp_path / "boot/grub/grub.cfg").write_text(grub_cfg("0", [NEW, OLD]))
-    write_block(tmp_path / "boot/grub/grubenv", {})
-    return Grub(tmp_path)
+    return debian(tmp_path)
 
 
-def tree(root: pathlib.Path) -> dict[str, bytes]:
-    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+@pytest.fixture
+def rocky(tmp_path: pathlib.Path) -> El:
+    return el(tmp_path)
 
 
-def make(grub: Grub, release: str = OLD, check: bool = False) -> boot_default.Outcome:
-    return BootDefault(grub, str(grub.root)).set(release, check)
-
-
-ENTRY = f"gnulinux-advanced-u>gnulinux-{OLD}-advanced-u"
+def make(grub: Grub, release: str = OLD, check: bool = False, *entries: str) -> Outcome:
+    return BootDefault(grub, str(grub.root)).set(release, check, entries)
 
 
 def test_the_older_kernel_becomes_the_default_by_its_id(grub: Grub) -> None:
     outcome = make(grub)
     assert outcome.changed and outcome.boots == OLD and outcome.entry == ENTRY
-    assert block(grub.root / "boot/grub/grubenv")["saved_entry"] == ENTRY
-    assert "GRUB_DEFAULT=saved\n" in (grub.root / boot_default.SNIPPET_PATH.lstrip("/")).read_text()
+    assert grub.env["saved_entry"] == ENTRY
+    assert "GRUB_DEFAULT=saved\n" in (grub.root / SNIPPET_PATH.lstrip("/")).read_text()
     assert sorted(p.name for p in (grub.root / "boot/grub").iterdir()) == ["grub.cfg", "grubenv"], "no litter"
 
 
@@ -138,14 +79,14 @@ def test_the_simple_entry_is_not_taken_for_a_kernels_own(grub: Grub) -> None:
 def test_a_newer_kernel_in_the_menu_does_not_take_the_default(grub: Grub) -> None:
     make(grub)
     grub.releases = ["7.2.12", NEW, OLD]
-    (grub.root / "boot/grub/grub.cfg").write_text(grub_cfg("${saved_entry}", grub.releases))
+    (grub.root / "boot/grub/grub.cfg").write_text(grub_cfg("${saved_entry}", grub.releases, grub.root))
     outcome = make(grub)
     assert not outcome.changed and outcome.boots == OLD
 
 
 def test_a_kernel_that_is_not_in_the_menu_yet_is_put_there(grub: Grub) -> None:
     (grub.root / "boot/grub/grub.cfg").write_text(grub_cfg("${saved_entry}", [NEW]))
-    atomic.write(str(grub.root / boot_default.SNIPPET_PATH.lstrip("/")), snippet())
+    atomic.write(str(grub.root / SNIPPET_PATH.lstrip("/")), snippet())
     assert make(grub).boots == OLD
 
 
@@ -205,7 +146,7 @@ def test_a_read_only_boot_is_refused(grub: Grub, monkeypatch: pytest.MonkeyPatch
     class ReadOnly:
         f_flag = os.ST_RDONLY
 
-    monkeypatch.setattr(boot_default.os, "statvfs", lambda path: ReadOnly())
+    monkeypatch.setattr(loader.os, "statvfs", lambda path: ReadOnly())
     with pytest.raises(BootError, match="mounted read-only"):
         make(grub)
 
@@ -213,13 +154,13 @@ def test_a_read_only_boot_is_refused(grub: Grub, monkeypatch: pytest.MonkeyPatch
 def test_an_environment_that_was_not_set_is_noticed(grub: Grub) -> None:
     """grub-editenv says yes and does nothing: the reading back finds it."""
     grub.fail["grub-editenv"] = Result(0)
-    with pytest.raises(BootError, match=rf"set to kernel {OLD} and reads back as {NEW}.*do not reboot"):
+    with pytest.raises(BootError, match=rf"reads back as {OLD} \(saved_entry None.*do not reboot"):
         make(grub)
 
 
 def test_a_damaged_environment_is_refused(grub: Grub) -> None:
     (grub.root / "boot/grub/grubenv").write_text("saved_entry=0\n")
-    with pytest.raises(BootError, match="grubenv is damaged: it has 14 bytes"):
+    with pytest.raises(BootError, match="grubenv is damaged: the environment block has 14 bytes, not 1024"):
         make(grub)
 
 
@@ -265,3 +206,186 @@ def test_no_boot_loader_is_skipped_with_a_reason(tmp_path: pathlib.Path) -> None
     (tmp_path / "boot/loader").mkdir(parents=True)
     (tmp_path / "boot/loader/loader.conf").touch()
     assert "systemd-boot (/boot/loader/loader.conf)" in str(make(Grub(tmp_path)).skipped_reason)
+
+
+def test_a_lost_environment_still_starts_the_kernel(grub: Grub) -> None:
+    """Debian truncates the block at each boot before it writes it; a power cut there must not start the newest one."""
+    make(grub)
+    assert f"set default='{ENTRY}'" in grub.cfg
+    (grub.root / "boot/grub/grubenv").write_bytes(b"")
+    menu = loader.Loader(grub, str(grub.root)).menu()
+    assert loader.grub.default_entry(menu, {}).release == OLD
+    # and a menu that someone generates is the same, byte for byte but for space
+    again = grub_cfg("${saved_entry}", grub.releases, grub.root)
+    assert again.split() == grub.cfg.split()
+
+
+def test_the_lost_default_moves_with_the_default(grub: Grub) -> None:
+    make(grub)
+    calls = len(grub.calls)
+    assert make(grub, NEW).boots == NEW
+    assert OLD not in (grub.root / sections.LOST_PATH.lstrip("/")).read_text() and f"{NEW}-advanced-u'\nfi" in grub.cfg
+    assert not [call for call in grub.calls[calls:] if call[0] == "grub-mkconfig"], "an id moves without a new menu"
+
+
+def test_a_new_kernel_gets_its_entry_while_the_default_stays(grub: Grub) -> None:
+    grub.releases = [OLD]
+    put(grub.root, "/boot/grub/grub.cfg", grub_cfg("${saved_entry}", [OLD]))
+    make(grub)
+    grub.releases = [NEW, OLD]
+    outcome = make(grub, OLD, False, NEW)
+    assert outcome.boots == OLD and outcome.changed
+    assert outcome.entries == {OLD: ENTRY, NEW: f"gnulinux-advanced-u>gnulinux-{NEW}-advanced-u"}
+    assert not make(grub, OLD, False, NEW).changed
+
+
+def test_an_entry_that_does_not_come_is_an_error_and_changes_nothing(grub: Grub) -> None:
+    grub.releases = [OLD]
+    put(grub.root, "/boot/grub/grub.cfg", grub_cfg("${saved_entry}", [OLD]))
+    make(grub)
+    before = tree(grub.root)
+    with pytest.raises(BootError, match=f"no entry for kernel {NEW}: grub.cfg is left as it was"):
+        make(grub, OLD, False, NEW)
+    assert tree(grub.root) == before
+
+
+@pytest.mark.parametrize("default", [
+    "1>2", "1>Debian GNU/Linux, with Linux 6.1.0-50-amd64", "gone",
+    "Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux 6.1.0-50-amd64"])
+def test_a_custom_default_with_titles_gives_way_to_the_saved_one(grub: Grub, default: str) -> None:
+    put(grub.root, "/etc/default/grub", f'GRUB_DEFAULT="{default}"\n')
+    put(grub.root, "/boot/grub/grub.cfg", grub_cfg(default, grub.releases))
+    outcome = make(grub)
+    assert outcome.boots == OLD and outcome.entry == ENTRY and not make(grub).changed
+
+
+def test_a_full_boot_leaves_menu_and_default(grub: Grub, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, publish = tree(grub.root), atomic.write
+
+    def write(path: str, data: str, mode: int = 0o644, dir_mode: int = 0o755) -> None:
+        if "/boot/" in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        publish(path, data, mode, dir_mode)
+
+    monkeypatch.setattr(atomic, "write", write)
+    with pytest.raises(OSError, match="No space left"):
+        make(grub)
+    assert tree(grub.root) == before
+
+
+def test_a_menu_that_grub_cannot_read_is_not_put_in_place(grub: Grub) -> None:
+    grub.fail["grub-script-check"] = Result(1, "", "Syntax error at line 3")
+    before = tree(grub.root)
+    with pytest.raises(BootError, match=r"grub-script-check failed .*line 3"):
+        make(grub)
+    assert tree(grub.root) == before
+
+
+def test_two_loaders_the_one_that_started_the_host_counts(grub: Grub) -> None:
+    put(grub.root, "/boot/loader/loader.conf", "timeout 3\n")
+    assert make(grub).skipped_reason is None
+    name = "sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+    (grub.root / name).parent.mkdir(parents=True)
+    (grub.root / name).write_bytes(b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le"))
+    assert "systemd-boot (/boot/loader/loader.conf)" in str(make(grub).skipped_reason)
+
+
+# EL: entries are files
+
+
+def test_el_default_by_the_id_of_a_file(rocky: El) -> None:
+    outcome = make(rocky, EL_OLD)
+    assert outcome.menu == "bls" and outcome.boots == EL_OLD and outcome.entry == f"{MACHINE}-{EL_OLD}"
+    assert rocky.env == {"saved_entry": f"{MACHINE}-{EL_OLD}", "boot_success": "0"}
+    assert (rocky.root / "etc/sysconfig/kernel").read_text() == (
+        "# as anaconda writes it\nUPDATEDEFAULT=no\nDEFAULTKERNEL=kernel-core\n")
+    assert not any("mkconfig" in call[0] for call in rocky.calls), "the menu is left as the distribution made it"
+    before = tree(rocky.root)
+    assert not make(rocky, EL_OLD).changed and tree(rocky.root) == before
+
+
+def test_el_check_mode_foretells(rocky: El) -> None:
+    before = tree(rocky.root)
+    foretold = make(rocky, EL_OLD, check=True)
+    assert tree(rocky.root) == before
+    assert foretold.actions == ["write /etc/sysconfig/kernel", f"set saved_entry to {MACHINE}-{EL_OLD}"]
+    assert make(rocky, EL_OLD).actions == foretold.actions
+
+
+def test_el_without_saved_default_is_set_in_the_file_that_grub2_mkconfig_reads(rocky: El) -> None:
+    put(rocky.root, "/etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_DEFAULT=0\n")
+    text = (rocky.root / "boot/grub2/grub.cfg").read_text()
+    put(rocky.root, "/boot/grub2/grub.cfg", text.replace("${saved_entry}", "0"))
+    put(rocky.root, "/usr/sbin/grub2-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n")
+    mkconfig = Grub.__call__
+
+    def run(argv: list[str], **more: object) -> Result:
+        if argv[0] == "grub2-mkconfig":
+            pathlib.Path(argv[2]).write_text(text.replace("${saved_entry}", rocky.default()))
+            return Result(0)
+        return mkconfig(rocky, argv)
+
+    outcome = BootDefault(run, str(rocky.root)).set(EL_OLD, False)
+    assert outcome.boots == EL_OLD and not (rocky.root / SNIPPET_PATH.lstrip("/")).exists()
+    assert (rocky.root / "etc/default/grub").read_text() == "GRUB_TIMEOUT=5\nGRUB_DEFAULT=saved\n"
+
+
+def test_el_entry_that_is_missing_is_named(rocky: El) -> None:
+    (rocky.root / f"boot/loader/entries/{MACHINE}-{EL_OLD}.conf").unlink()
+    before = tree(rocky.root)
+    with pytest.raises(BootError, match=f"no entry for kernel {EL_OLD}: kernel-install add {EL_OLD}"):
+        make(rocky, EL_OLD)
+    assert tree(rocky.root) == before
+
+
+@pytest.mark.parametrize("said, right", [(f"/boot/vmlinuz-{EL_OLD}", True), (f"/boot/vmlinuz-{EL_NEW}", False)])
+def test_el_grubby_is_asked_as_well(rocky: El, said: str, right: bool) -> None:
+    put(rocky.root, "/usr/sbin/grubby", "")
+    rocky.grubby = said
+    if right:
+        assert make(rocky, EL_OLD).boots == EL_OLD
+    else:
+        with pytest.raises(BootError, match=f"set to kernel {EL_OLD}, and grubby --default-kernel says"):
+            make(rocky, EL_OLD)
+
+
+def test_el_8_keeps_the_environment_on_the_efi_partition(rocky: El) -> None:
+    efi = rocky.root / "boot/efi/EFI/rocky"
+    efi.mkdir(parents=True)
+    (rocky.root / "sys/firmware/efi").mkdir(parents=True)
+    (rocky.root / "boot/grub2/grub.cfg").rename(efi / "grub.cfg")
+    (rocky.root / "boot/grub2/grubenv").rename(efi / "grubenv")
+    (rocky.root / "boot/grub2/grubenv").symlink_to("../efi/EFI/rocky/grubenv")
+    assert make(rocky, EL_OLD).boots == EL_OLD
+    assert (rocky.root / "boot/grub2/grubenv").is_symlink()
+    assert block(efi / "grubenv")["saved_entry"] == f"{MACHINE}-{EL_OLD}"
+
+
+def test_sles_has_its_menu_in_grub2_and_no_snippets(tmp_path: pathlib.Path) -> None:
+    grub = debian(tmp_path)
+    (tmp_path / "boot/grub").rename(tmp_path / "boot/grub2")
+    for release in (OLD, NEW):
+        (tmp_path / f"boot/initrd.img-{release}").rename(tmp_path / f"boot/initrd-{release}")
+    put(tmp_path, "/etc/default/grub", "GRUB_DEFAULT=0\n")
+    outcome = make(grub)
+    assert outcome.boots == OLD and {call[0] for call in grub.calls} <= {
+        "grub2-mkconfig", "grub2-editenv", "grub2-probe", "grub2-script-check"}
+    assert (tmp_path / "etc/default/grub").read_text() == "GRUB_DEFAULT=saved\n"
+    assert block(tmp_path / "boot/grub2/grubenv") == {"saved_entry": ENTRY} and not make(grub).changed
+
+
+def test_next_entry_is_the_last_variable(grub: Grub) -> None:
+    """GRUB clears it in place: nothing that stands behind it may move."""
+    loader.Loader(grub, str(grub.root)).save(next_entry="x", saved_entry="y")
+    assert list(grub.env) == ["saved_entry", "next_entry"]
+
+
+def test_a_block_that_grub_could_not_read_does_not_take_the_place(grub: Grub) -> None:
+    def run(argv: list[str], **more: object) -> Result:
+        pathlib.Path(argv[1]).write_text("# GRUB Environment Block\n")
+        return Result(0)
+
+    before = tree(grub.root)
+    with pytest.raises(BootError, match="a block that GRUB cannot read"):
+        loader.Loader(run, str(grub.root)).save(saved_entry="y")
+    assert tree(grub.root) == before

@@ -34,7 +34,8 @@ class Call:
         module = importlib.import_module(MODULES + name)
         real = state.Store
         self.monkeypatch.setattr(module, "Store", lambda: real(str(self.root)))
-        for place, helper in (("pin", "Pin"), ("boot_default", "BootDefault"), ("initramfs", "Initramfs")):
+        for place, helper in (("pin", "Pin"), ("boot.default", "BootDefault"), ("boot.once", "BootOnce"),
+                              ("initramfs", "Initramfs")):
             if hasattr(module, helper):
                 original = getattr(importlib.import_module(f"{UTILS}{place}"), helper)
                 self.monkeypatch.setattr(module, helper, lambda *a, cls=original: cls(*a, str(self.root)))
@@ -74,6 +75,8 @@ def test_kernel_pin_in_check_mode_takes_no_lease(call: Call) -> None:
 @pytest.mark.parametrize("name, arguments", [
     ("kernel_pin", {"packages": KERNEL}),
     ("boot_default", {"release": "6.1.0-50-amd64"}),
+    ("boot_once", {"release": "6.1.0-50-amd64"}),
+    ("boot_once", {"state": "absent"}),
     ("initramfs", {"kernels": ["6.1.0-50-amd64"]}),
 ])
 @pytest.mark.parametrize("own", [{"lease": "run-2"}, {}])
@@ -102,6 +105,9 @@ def test_another_package_manager_is_named(call: Call) -> None:
 def test_hosts_without_boot_loader_and_initramfs_are_skipped_with_a_reason(call: Call) -> None:
     boot = call("boot_default", release="6.1.0-50-amd64")
     assert not boot["changed"] and "no boot loader" in boot["skipped_reason"]
+    once = call("boot_once", release="6.1.0-50-amd64")
+    assert once["failed"] and "cannot be started once: there is no boot loader here" in once["msg"]
+    assert not call("boot_once", state="absent")["changed"]
     image = call("initramfs", kernels=["6.1.0-50-amd64"])
     assert not image["changed"] and "initramfs-tools is not installed" in image["skipped_reason"]
 

@@ -2,6 +2,8 @@
 # ruff: noqa: E501 - lines of real files are kept whole
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import boot, grub
 
@@ -342,7 +344,111 @@ def test_many_entries_are_cut_and_it_is_said(host):
 def test_watchdog(host):
     put_grub(host)
     host.put("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
-    assert read(host).facts["boot"]["watchdog"] == "iTCO_wdt"
+    assert read(host).facts["boot"]["watchdog"] == {"device": "/dev/watchdog0", "identity": "iTCO_wdt"}
+
+
+def test_no_watchdog(host):
+    put_grub(host)
+    assert read(host).facts["boot"]["watchdog"] is None
+    host.put("/dev/watchdog", "")
+    assert read(host).facts["boot"]["watchdog"] == {"device": "/dev/watchdog", "identity": "unnamed"}
+
+
+def test_default_entry_and_where_entries_come_from(host):
+    put_grub(host, "${saved_entry}", f"saved_entry={FORTY_SEVEN}\n")
+    facts = read(host).facts["boot"]
+    assert (facts["default_entry"], facts["menu"]) == (FORTY_SEVEN, "grub_cfg")
+    assert (facts["env_writable"], facts["env_reason"]) == (True, None)
+
+
+LOST = """if [ -z "${saved_entry}" -a "${boot_once}" != "true" ]; then
+   set default='gnulinux-advanced-U>gnulinux-6.1.0-47-amd64-advanced-U'
+fi
+"""
+
+
+@pytest.mark.parametrize(("env", "release"), [
+    ("saved_entry=\n", "6.1.0-47-amd64"), (None, "6.1.0-47-amd64"), ("saved_entry=0\n", "6.1.0-50-amd64")])
+def test_a_default_for_a_lost_environment(host, env, release):
+    put_grub(host, "${saved_entry}", env, menu=LOST + MENU)
+    context = read(host)
+    assert context.facts["boot"]["default_mode"] == "saved"
+    assert context.facts["kernel"]["default_boot"] == release
+
+
+def test_an_environment_of_another_size_is_unknown(host):
+    put_grub(host, "${saved_entry}", None)
+    host.put("/boot/grub/grubenv", "# GRUB Environment Block\nsaved_entry=0\n")
+    context = read(host)
+    assert "has 39 bytes, not 1024" in context.unknown["boot.next_entry"]
+    assert "has 39 bytes" in context.unknown["boot.env_writable"] and "kernel.default_boot" in context.unknown
+
+
+def test_snippets_count_where_grub_mkconfig_reads_them(host):
+    put_grub(host)
+    host.put("/etc/default/grub.d/z.cfg", "GRUB_DEFAULT=saved\n")
+    host.put("/usr/sbin/grub-mkconfig", "#!/bin/sh\nfor x in ${sysconfdir}/default/grub.d/*.cfg ; do . $x; done\n")
+    assert read(host).facts["boot"]["configured_default"] == "saved"
+    host.put("/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n")
+    assert read(host).facts["boot"]["configured_default"] == "0"
+
+
+def test_el_8_has_its_menu_on_the_efi_partition_even_if_another_was_made(host):
+    host.many(BLS)
+    put_grub(host, "0", "saved_entry=0\n", "/boot/grub2", "insmod blscfg\nblscfg\n")
+    host.put("/boot/efi/EFI/redhat/grub.cfg", HEAD % "${saved_entry}" + "insmod blscfg\nblscfg\n")
+    host.put("/boot/efi/EFI/redhat/grubenv", "# GRUB Environment Block\nsaved_entry=1\n".ljust(1024, "#"))
+    host.directory("/sys/firmware/efi")
+    assert read(host).facts["kernel"]["default_boot"] == "5.14.0-427.el9.x86_64"
+    # from EL 9 on the one there only leads to /boot/grub2
+    host.put("/boot/efi/EFI/redhat/grub.cfg", "search --fs-uuid x\nconfigfile $prefix/grub.cfg\n")
+    assert read(host).facts["kernel"]["default_boot"] == "5.14.0-503.el9.x86_64"
+
+
+def test_bls_entries_of_other_places_are_not_grubs(host):
+    host.many({**BLS, "/efi/loader/entries/z-9.9.9-1.conf": "title x\nlinux /vmlinuz-9.9.9\n",
+               "/boot/loader/entries/abc-9.0-1.conf": "title without a kernel\nversion 9.0\n"})
+    put_grub(host, "${saved_entry}", "saved_entry=0\n", "/boot/grub2", "insmod blscfg\nblscfg\n")
+    context = read(host)
+    assert context.facts["boot"]["menu"] == "bls"
+    assert [row["release"] for row in context.facts["boot"]["entries"]] == [
+        "5.14.0-503.el9.x86_64", "5.14.0-427.el9.x86_64", "0-rescue-abc"]
+
+
+ARMED = {"release": "6.1.0-50-amd64", "former": "6.1.0-47-amd64", "at": "2026-11-30T04:00:00Z", "boot_id": "one"}
+SAID = "AT=2026-11-30T04:00:00Z\nPHASE={}\nSINCE=2026-11-30T04:05:00Z\nBOOT_ID=two\nREASON={}\n"
+
+
+@pytest.mark.parametrize(("boot_id", "said", "phase", "reason"), [
+    ("one", None, "armed", None),
+    ("two", None, "failed", "the host restarted while the trial of 6.1.0-50-amd64 was armed"),
+    ("two", SAID.format("booted", ""), "booted", None),
+    ("two", SAID.format("healthy", ""), "healthy", None),
+    ("three", SAID.format("healthy", ""), "failed", "was healthy, and its unit did not say"),
+    ("three", SAID.format("failed", "booted 6.1.0-47-amd64 instead"), "failed", "booted 6.1.0-47-amd64 instead"),
+    ("one", SAID.replace("T04:00", "T03:00").format("failed", "an earlier trial"), "armed", None),
+    ("one", SAID.format("strange", ""), "armed", None),
+])
+def test_how_far_a_trial_has_come(host, boot_id, said, phase, reason):
+    put_grub(host)
+    host.put("/var/lib/baremetal-nvidia/state.json", json.dumps({"version": 1, "trial": ARMED}))
+    host.put("/proc/sys/kernel/random/boot_id", boot_id + "\n")
+    if said:
+        host.put("/var/lib/baremetal-nvidia/trial", said)
+    found = read(host).facts["boot"]["trial"]
+    assert (found["release"], found["phase"]) == ("6.1.0-50-amd64", phase)
+    assert found["reason"] is None if reason is None else reason in found["reason"]
+    assert found["since"] == ("2026-11-30T04:05:00Z" if said and phase in said else ARMED["at"]) or phase == "failed"
+
+
+@pytest.mark.parametrize(("state", "unknown"), [(None, False), ('{"version": 1, "trial": null}', False), ("{", True)])
+def test_no_trial(host, state, unknown):
+    put_grub(host)
+    if state:
+        host.put("/var/lib/baremetal-nvidia/state.json", state)
+    context = read(host)
+    assert ("boot.trial" in context.unknown) is unknown
+    assert context.facts["boot"].get("trial") is None
 
 
 def test_titles_with_quotes():
