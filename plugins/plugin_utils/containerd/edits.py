@@ -28,6 +28,7 @@ class FileEdit:
     imports: str | None = None  # an entry to add to `imports`
     version: int | None = None  # a version line to add
     removes: tuple[Path, ...] = ()  # settings or tables to take out
+    own_headers: tuple[Path, ...] = ()  # tables whose header goes with the last of these
     drop_imports: tuple[str, ...] = ()  # entries of `imports` to take out
     drop_version: bool = False  # take the version line out
     delete: bool = False  # the file goes

@@ -21,6 +21,7 @@ CRI_V1 = "cri"
 CRI_V2 = "io.containerd.grpc.v1.cri"
 RUNTIME_V3 = "io.containerd.cri.v1.runtime"
 IMAGES_V3 = "io.containerd.cri.v1.images"
+CRI_NAMES = (CRI_V1, CRI_V2, RUNTIME_V3, IMAGES_V3)
 
 _VERSION = re.compile(r"^\D{0,40}?(\d+)\.(\d+)")
 

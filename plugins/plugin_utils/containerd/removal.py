@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from . import toml_text
 from .diff import ABSENT, leaves, same
 from .edits import MARKER, FileEdit, outcome, parsed
 from .generation import CRI_V1, CRI_V2, HANDLER, RUNTIME_V3
@@ -30,14 +32,15 @@ def note(edit: FileEdit, text: str | None) -> dict[str, Any]:
     if edit.document is not None:
         before = None if text is None or MARKER in text else before
         sets = [(path, value) for path, value in leaves(edit.document) if path[:1] not in _FRAME and path]
+    headers = toml_text.headers(text) if before is not None and text is not None else set()
     kept = []
     for path, value in sets:
         old = _at(before, path)
         kept.append({"path": list(path), "before": None if old is ABSENT else old, "there": old is not ABSENT,
-                     "after": value})
+                     "after": value, "header": text is not None and tuple(path[:-1]) in headers})
     return {
         "sets": kept,
-        "imports": [edit.imports] if edit.imports else [],
+        "imports": [edit.imports] if edit.imports else list((edit.document or {}).get("imports", [])),
         "version": edit.version is not None,
     }
 
@@ -84,12 +87,15 @@ def _one(path: str, text: str, document: Mapping[str, Any], mine: Mapping[str, A
     drop_version = bool(mine.get("version"))
     if not removes and not sets and not marked and not drop_version:
         return None
-    edit = FileEdit(path, sets=tuple(sets), removes=tuple(removes), drop_version=drop_version)
+    made = [tuple(entry["path"]) for entry in mine.get("sets", ())]
+    removes.sort(key=lambda one: -made.index(one) if one in made else -len(made))  # the last that came goes first
+    headers = tuple(tuple(entry["path"][:-1]) for entry in mine.get("sets", ()) if entry.get("header") is False)
+    edit = FileEdit(path, sets=tuple(sets), removes=tuple(removes), drop_version=drop_version, own_headers=headers)
     rest = outcome(edit, text)
     if marked and not _says(rest) and not rest.get("imports"):
         return FileEdit(path, delete=True)
     if drop_version and _says(rest):
-        edit = FileEdit(path, sets=tuple(sets), removes=tuple(removes))  # somebody's settings rest on that version now
+        edit = replace(edit, drop_version=False)  # somebody's settings rest on that version now
     return edit if edit.removes or edit.sets or edit.drop_version else None
 
 
@@ -124,8 +130,7 @@ def _without_imports(made: list[FileEdit], files: Mapping[str, str], loaded: Loa
         edit = by_path.get(path) or FileEdit(path)
         if edit.delete:
             continue
-        by_path[path] = FileEdit(path, sets=edit.sets, removes=edit.removes, drop_version=edit.drop_version,
-                                 drop_imports=tuple(drop))
+        by_path[path] = replace(edit, drop_imports=tuple(drop))
     # a file that was created only to hold the import
     for path in list(by_path):
         edit = by_path[path]

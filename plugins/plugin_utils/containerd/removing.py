@@ -20,13 +20,13 @@ except ImportError:  # only settings inside inline tables and lists need it
     tomlkit = None  # type: ignore[assignment]
 
 
-def without(text: str, path: Path, name: str) -> str:
+def without(text: str, path: Path, name: str, own_header: bool = False) -> str:
     """The text without a setting, or a table with all that is in it. Raises Refusal if that cannot be proved right."""
     wanted = tomllib.loads(text)
     take(wanted, path)
     for way in (_cut, _inline):
         try:
-            new = way(text, path)
+            new = way(text, path, own_header)
             found = tomllib.loads(new) if new is not None else None
         except (ValueError, TypeError, LookupError, AttributeError):  # what tomlkit and tomllib raise
             continue
@@ -57,7 +57,7 @@ def _alike(wanted: dict[str, Any], found: dict[str, Any]) -> bool:
     return all({} in (one, two) for _path, one, two in moved)
 
 
-def _cut(text: str, path: Path) -> str:
+def _cut(text: str, path: Path, own_header: bool) -> str:
     """Drop the statements of the path, and headers that were there for it alone."""
     rows: list[tuple[Path | None, Statement, Path | None]] = []  # (table, statement, full path of header or pair)
     section: Path | None = ()
@@ -79,13 +79,13 @@ def _cut(text: str, path: Path) -> str:
     if not drop:
         raise LookupError(path)
     if len(path) > 1:
-        drop |= _hollow(rows, drop, path)
+        drop |= _hollow(rows, drop, path, own_header)
     drop |= _gaps(rows, drop)
     return "".join(_line(text, statement) for number, (_s, statement, _f) in enumerate(rows) if number not in drop)
 
 
-def _hollow(rows: list[Any], drop: set[int], path: Path) -> set[int]:
-    """The header right above what goes, if nothing stands under it any more, comments and tables included."""
+def _hollow(rows: list[Any], drop: set[int], path: Path, own_header: bool) -> set[int]:
+    """The header right above what goes, if nothing stands under it any more; tables may, where it came with this."""
     first = min(drop)
     at = first - 1
     while at >= 0 and rows[at][1].kind == "blank":
@@ -98,10 +98,9 @@ def _hollow(rows: list[Any], drop: set[int], path: Path) -> set[int]:
     if after < len(rows) and rows[after][1].kind in ("pair", "comment"):
         return set()
     header = rows[at][2]
-    if any(full is not None and full[: len(header)] == header for number, (_s, _t, full) in enumerate(rows)
-           if number not in drop and number != at):
-        return set()
-    return {at}
+    under = [full for number, (_section, _statement, full) in enumerate(rows) if number not in drop and number != at
+             and full is not None and full[: len(header)] == header]
+    return {at} if own_header or not under else set()
 
 
 def _gaps(rows: list[Any], drop: set[int]) -> set[int]:
@@ -125,7 +124,7 @@ def _line(text: str, statement: Statement) -> str:
     return text[statement.start : len(text) if end < 0 else end + 1]
 
 
-def _inline(text: str, path: Path) -> str | None:
+def _inline(text: str, path: Path, own_header: bool) -> str | None:
     """Inside an inline table or a dotted key, by tomlkit."""
     if tomlkit is None:
         return None

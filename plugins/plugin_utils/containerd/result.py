@@ -62,12 +62,18 @@ class Decision:
     disturbs: bool = False  # the owner restarts containerd by itself when a file of ours appears
     program: str = "containerd"
     settings: Settings = NONE
+    base: Mapping[str, str] = field(default_factory=dict)  # texts that the edits start from, where these differ
     trial: str | None = None  # the main file of what containerd is asked to read before anything is placed
 
     @property
     def restart(self) -> bool:
         """Whether containerd has to read its files again."""
-        return bool(self.edits) or self.again
+        return bool(self.edits) or bool(self.base) or self.again
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that change."""
+        return list(dict.fromkeys([*(edit.path for edit in self.edits), *self.base]))
 
     @property
     def drop_in(self) -> str | None:
@@ -81,14 +87,14 @@ class Decision:
         """What the host is to remember of the edits, by file, so that they can be taken back."""
         if self.strategy == "remove":
             return {}
-        return {edit.path: removal.note(edit, files.get(edit.path)) for edit in self.edits}
+        return {edit.path: removal.note(edit, self.base.get(edit.path, files.get(edit.path))) for edit in self.edits}
 
     def as_dict(self) -> dict[str, Any]:
         """The form that stands in the plan, JSON-serialisable."""
         return {
             "version": self.version, "config_version": self.config_version, "plugin": self.plugin,
             "strategy": self.strategy, "owner": self.owner, "path": self.path, "drop_in_path": self.drop_in_path,
-            "drop_in": self.drop_in, "files": [edit.path for edit in self.edits], "restart": self.restart,
+            "drop_in": self.drop_in, "files": self.paths, "restart": self.restart,
             "runtime_path": self.runtime_path, "default_runtime": self.default_runtime, "refused": self.refused,
             "low_level_runtime": self.low_level_runtime, "differences": report(list(self.differences)),
             "units": list(self.units), "disturbs": self.disturbs, "program": self.program,

@@ -26,14 +26,15 @@ class Settings:
     registry_config_path: str | None = None
     systemd_cgroup: bool | None = None
     nri: bool | None = None
+    cri: bool | None = None  # True: take the CRI plugin out of disabled_plugins, where Docker's package puts it
 
     def __bool__(self) -> bool:
         return any(item is not None for item in (self.sandbox_image, self.registry_config_path, self.systemd_cgroup,
-                                                 self.nri))
+                                                 self.nri, self.cri))
 
 
 NONE = Settings()
-EVERY = Settings("", "", False, False)
+EVERY = Settings("", "", False, False, False)
 
 
 def missing(effective: Mapping[str, Any], version: int, gen: Generation, wish: Settings) -> list[tuple[Path, Any]]:
@@ -71,6 +72,8 @@ def paths(wish: Settings, runtimes: Mapping[str, Any]) -> Iterator[Path]:
                 yield ("plugins", runtime_plugin(version), "containerd", "runtimes", name, "options", "SystemdCgroup")
     if wish.nri is not None:
         yield ("plugins", _NRI, "disable")
+    if wish.cri is not None:
+        yield ("disabled_plugins",)
 
 
 def _registry(version: int) -> Path:

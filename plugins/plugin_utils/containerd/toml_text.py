@@ -112,6 +112,11 @@ def header_path(text: str, statement: Statement) -> Path:
     return _only_path(tomllib.loads(text[statement.start : statement.end].strip()))
 
 
+def headers(text: str) -> set[Path]:
+    """The tables that have a header of their own."""
+    return {header_path(text, statement) for statement in statements(text) if statement.kind == "header"}
+
+
 def pair_path(text: str, statement: Statement) -> Path:
     """The keys of a key/value statement, relative to its header: ``a.b = 1`` is ``("a", "b")``."""
     raw = text[statement.start : statement.end]

@@ -8,10 +8,10 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from . import removal, settings
+from . import editing, removal, settings
 from .diff import differences
 from .edits import MARKER, FileEdit, outcome, parsed, put
-from .generation import CRI_V2, DROP_IN_NAME, HANDLER, RUNTIME_V3, Generation, runtime_plugin
+from .generation import CRI_NAMES, CRI_V2, DROP_IN_NAME, HANDLER, RUNTIME_V3, Generation, runtime_plugin
 from .merge import Loaded, Problem, file_version, glob_regex, load, resolve_import, says_something, table_at
 from .owners import Owner
 from .result import Ask, Decision, Note
@@ -28,12 +28,15 @@ class Work:
         self.drop_in = posixpath.join(posixpath.dirname(main), "conf.d", DROP_IN_NAME)
         self.trial: str | None = main
         self.notes: list[Note] = []
+        self.base: dict[str, str] = {}
         self.config_version: int | None = None
         self.loaded: Loaded | None = None
 
     # -- ours ----------------------------------------------------------------------------------------------------
 
     def ours(self, gen: Generation) -> Decision:
+        """The decision for files that are ours to edit."""
+        before = self._cri_on(gen)
         loaded = self.load(gen)
         stale = self._stale(loaded, gen)
         if stale:
@@ -48,7 +51,8 @@ class Work:
         base: Path = ("plugins", runtime_plugin(version))
         if not sets and not stale:
             self._orphans(loaded)
-            return self.made("none", want=want)
+            moved = tuple(differences(before.effective, loaded.effective)) if before else ()
+            return self.made("edit" if self.base else "none", want=want, changed=moved)
         if gen.deep_merge:
             strategy, edits = "drop_in", self._drop_in_edits(loaded, sets, version, bool(stale))
         else:
@@ -57,7 +61,25 @@ class Work:
         self._prove(loaded, after, gen, version)
         self._orphans(after)
         return self.made(strategy, want=want, edits=edits,
-                          changed=tuple(differences(loaded.effective, after.effective)))
+                          changed=tuple(differences((before or loaded).effective, after.effective)))
+
+    def _cri_on(self, gen: Generation) -> Loaded | None:
+        """Take the CRI plugin out of the main file's ``disabled_plugins`` where that is asked for.
+
+        The work then goes on with that text. Returns what was in force before, None where nothing was in the way.
+        """
+        if not self.ask.settings.cri or self.main not in self.files:
+            return None
+        document = parsed(self.files[self.main])
+        names = document.get("disabled_plugins") if document else None
+        if not isinstance(names, list) or not set(CRI_NAMES) & {name for name in names if isinstance(name, str)}:
+            return None
+        before = load(self.files, self.main, gen)
+        rest = [name for name in names if name not in CRI_NAMES]
+        text = editing.set_top(self.files[self.main], "disabled_plugins", rest, self.main)
+        self.base = {self.main: text}
+        self.files[self.main] = text
+        return before
 
     def needs(self, effective: Mapping[str, Any], version: int,
               gen: Generation) -> tuple[Wanted, tuple[tuple[Path, Any], ...]]:
@@ -293,7 +315,8 @@ class Work:
             copied_from=want.copied_from if want else None,
             low_level_runtime=want.low_level if want else None, edits=edits, differences=changed,
             notes=tuple(self.notes), again=again, units=self.who.units, disturbs=self.who.disturbs,
-            program=self.who.program, trial=self.trial, settings=self.ask.settings)
+            program=self.who.program, trial=self.trial, settings=self.ask.settings,
+            base=self.base)
 
 
 _REMEDIES = {

@@ -83,7 +83,8 @@ def _settings(context: Context) -> configuration.Settings:
     folder = wishes.containerd_registry_config_path
     if folder is None and wishes.containerd_registry_hosts:
         folder = registry.FOLDER
-    return configuration.Settings(wishes.containerd_sandbox_image, folder, wishes.containerd_systemd_cgroup)
+    return configuration.Settings(wishes.containerd_sandbox_image, folder, wishes.containerd_systemd_cgroup,
+                                  cri=True if wishes.containerd_source == "docker" else None)
 
 
 def _record(state: object) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ import pytest
 import tomllib
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import (
     decide,
+    editing,
     editor,
     generation,
     toml_text,
@@ -119,21 +120,21 @@ def test_edits_leave_all_else(text: str, path: tuple[str, ...], value: Any, expe
 
 
 def test_an_edit_that_cannot_be_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editor, "_exchange", lambda text, path, value: text + "\n# comment\n")
-    monkeypatch.setattr(editor, "tomlkit", None)
+    monkeypatch.setattr(editing, "_exchange", lambda text, path, value: text + "\n# comment\n")
+    monkeypatch.setattr(editing, "tomlkit", None)
     with pytest.raises(Refusal, match="tomlkit is not installed"):
         editor.edited(FileEdit("x", sets=((("t", "b"), 1),)), "t = {a = 1}\n")
 
 
 def test_without_tomlkit_ordinary_files_are_edited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editor, "tomlkit", None)
+    monkeypatch.setattr(editing, "tomlkit", None)
     text = f'version = 2\n[plugins."{CRI_V2}".containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n'
     assert "nvidia" in editor.render(work_out({MAIN: text}, MAIN, "1.6.20"), {MAIN: text})[MAIN]
 
 
 def test_a_comment_that_would_go_stops_the_edit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editor, "_exchange", lambda text, path, value: "a = 2\n")
-    monkeypatch.setattr(editor, "_inline", lambda text, path, value: None)
+    monkeypatch.setattr(editing, "_exchange", lambda text, path, value: "a = 2\n")
+    monkeypatch.setattr(editing, "_inline", lambda text, path, value: None)
     with pytest.raises(Refusal, match="cannot be edited safely"):
         editor.edited(FileEdit("x", sets=((("a",), 2),)), "a = 1 # why\n")
 
