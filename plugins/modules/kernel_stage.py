@@ -23,6 +23,8 @@ description:
     differs.
   - O(state=recovered) finishes what a cut-off run left where the kernel is whole, takes it back where it is not, and
     says which.
+  - O(state=menu_kept) and O(state=menu_free) are for a transaction that only takes kernels out - the boot menu is left
+    alone until M(baremetal.nvidia.boot_default) makes it anew.
 extends_documentation_fragment:
   - baremetal.nvidia.host
 author:
@@ -31,7 +33,7 @@ options:
   state:
     description: The step.
     type: str
-    choices: [opened, checked, closed, undone, recovered]
+    choices: [opened, checked, closed, undone, recovered, menu_kept, menu_free]
     required: true
   release:
     description: Kernel release that comes in. Required with O(state=opened).
@@ -118,7 +120,11 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.stage.stage impor
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 
 SPEC: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["opened", "checked", "closed", "undone", "recovered"], "required": True},
+    "state": {
+        "type": "str",
+        "choices": ["opened", "checked", "closed", "undone", "recovered", "menu_kept", "menu_free"],
+        "required": True,
+    },
     "release": {"type": "str"},
     "beside": {"type": "str"},
     "packages": {"type": "dict"},
@@ -151,6 +157,8 @@ def step(asked: dict[str, Any], stage: Stage, check: bool) -> Outcome:
         return stage.recover(check)
     if check:
         return Outcome()
+    if state in ("menu_kept", "menu_free"):
+        return stage.menu(state == "menu_kept")
     return {"checked": stage.check, "closed": stage.close, "undone": stage.undo}[state]()
 
 

@@ -130,6 +130,14 @@ class Stage:
         for name in _SHIM_NAMES:
             atomic.write(snapshot.at(self.root, f"{SHIMS}/{name}"), _SHIM, mode=0o755)
 
+    def menu(self, kept: bool) -> Outcome:
+        """Keep package scripts from writing the boot menu, or let them again."""
+        if kept:
+            self._shims()
+        else:
+            self._unshim()
+        return Outcome()
+
     # after
 
     def check(self) -> Outcome:

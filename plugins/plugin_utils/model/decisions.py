@@ -62,6 +62,7 @@ class KernelDecision:
     trial: str = "unavailable"
     trial_reason: str | None = None
     trial_release: str | None = None
+    trial_settings: dict[str, Any] | None = None
     commit: str | None = None
     power_cycle: str | None = None
     prune: list[str] = field(default_factory=list)

@@ -73,6 +73,7 @@ def decide(context: Context, facts: object, cluster: object = None) -> None:
         context.candidate = as_it_is(context)
     kernel.fill(context)
     driver.fill(context)
+    kernel.finish(context)
     cuda.fill(context)
     operator.fill(context, cluster)
     if not context.borrowed_kernel:

@@ -37,6 +37,15 @@ def fill(context: Context) -> None:
         decision.boot_default = {"mode": "saved", "release": context.boot}
 
 
+def finish(context: Context) -> None:
+    """Allow the kernel that is to come in, once the driver's own kernels, those that are installed, are settled."""
+    decision = context.kernel
+    if decision.stage is not None:
+        decision.allowed = [*decision.allowed, decision.stage["release"]]
+    if context.wishes.kernel_guard and decision.policy != "off" and decision.boot is not None:
+        decision.guard = {"allowed": list(decision.allowed), "proved": [decision.boot]}
+
+
 def _why(context: Context) -> str:
     host, release = context.host, context.boot
     if release is None:

@@ -16,7 +16,7 @@ from ..model.host import Kernel, Offer
 from ..model.version import KernelRelease
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import boot, candidates, family, kernel_others
+from . import boot, candidates, family, kernel_offers, kernel_others
 
 
 class Refused(Exception):
@@ -35,6 +35,8 @@ def fill(context: Context) -> None:
             decision.refused.append({"release": offer.release, "why": str(why)})
             continue
         decision.candidate = _as_dict(offer)
+        if context.host.offers is UNKNOWN:
+            decision.because.append(f"{offer.release} is told by the package lists, not by the resolver")
         decision.stage = stage
         return
 
@@ -43,7 +45,7 @@ def _in_order(context: Context) -> list[Offer]:
     """Return the kernels on offer that are newer than what starts, or the one that is asked for, newest first."""
     asked, present = context.wishes.kernel_release, KernelRelease.try_parse(context.boot)
     found = []
-    for offer in each(context.host.offers):
+    for offer in kernel_offers.offers(context):
         parsed = KernelRelease.try_parse(offer.release)
         there = context.host.kernel(offer.release)
         if there is not None and there.image is True:

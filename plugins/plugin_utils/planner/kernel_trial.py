@@ -24,8 +24,14 @@ def fill(context: Context) -> None:
         return
     if host.boot.trial_phase == "healthy" and host.running == host.boot.trial_release != context.boot:
         decision.commit = host.running if isinstance(host.running, str) else None
+    elif host.boot.trial_release == context.boot and host.boot.trial_phase is not None:
+        decision.commit = context.boot  # cut off between the new default and the end of the trial
     else:
         decision.trial_release = _to_try(context)
+    wishes = context.wishes
+    decision.trial_settings = {"panic": wishes.kernel_trial_panic, "timeout": wishes.kernel_trial_timeout,
+                               "fallback_reboot": wishes.kernel_trial_fallback_reboot,
+                               "watchdog": wishes.kernel_watchdog}
     if (decision.stage is not None or decision.trial_release is not None) and host.boot.watchdog is None:
         decision.power_cycle = ("there is no watchdog: a kernel that hangs without a panic stays so until somebody "
                                 "switches the power off and on; then the present kernel starts")

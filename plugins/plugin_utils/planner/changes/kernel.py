@@ -46,7 +46,7 @@ def _move(context: Context) -> Iterator[Change]:
         yield Change(ROLE, "stage", decision.stage["release"], None, "installed, default stays " + str(release),
                      "daemon_reload", needs=PLAYBOOK, why=_module(decision.stage["module"]))
     if decision.commit is not None:
-        yield Change(ROLE, "commit", decision.commit, f"default {release}", f"default {decision.commit}",
+        yield Change(ROLE, "commit", decision.commit, f"default {release}, on trial", f"default {decision.commit}",
                      needs=PLAYBOOK, why="its trial boot was healthy")
     elif decision.trial_release is not None and decision.trial == "available":
         yield Change(ROLE, "trial", decision.trial_release, f"default {release}", "started once", "reboot",

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules that come ready in a package: fetched, opened beside the system, and read, before the package is installed.
+
+A package is opened with none of its scripts run. What has to agree is what ``modinfo`` says: release, driver version,
+flavour, and a signature where the kernel asks for one.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from . import modinfo
+from .errors import ProofError
+
+Runner = Callable[..., Any]
+_OBJECTS = ".o"
+
+
+def open_package(name: str, version: str, backend: Any, place: str) -> str:
+    """Fetch and open one package below ``place``; the directory that stands for /. Raises ProofError."""
+    into, tree = os.path.join(place, "packages"), os.path.join(place, "tree")
+    os.makedirs(into, exist_ok=True)
+    os.makedirs(tree, exist_ok=True)
+    for package in backend.download({name: version}, into):
+        backend.unpack(package, tree)
+        os.unlink(package)
+    return tree
+
+
+def module_files(tree: str) -> list[str]:
+    """The module files in an opened package, compressed ones included."""
+    found = glob.glob(os.path.join(glob.escape(tree), "**", "*.ko*"), recursive=True)
+    return sorted(path for path in found if path.endswith(modinfo.SUFFIXES) and os.path.isfile(path))
+
+
+def check(tree: str, what: str, *, release: str, driver: str, flavour: str | None, signed: bool,
+          run: Runner) -> dict[str, Any]:
+    """What the nvidia module in ``tree`` says of itself, as far as it agrees. Raises ProofError naming each fault.
+
+    Ubuntu's proprietary modules come as objects that are linked on the host: of those only the path tells the release.
+    """
+    files = [path for path in module_files(tree) if modinfo.stem_of(path).replace("-", "_").startswith("nvidia")]
+    if not files:
+        return _objects(tree, what, release)
+    modules = [modinfo.read(path, run) for path in files]
+    wrong = []
+    for module in modules:
+        elsewhere = module.release != release and not _linked(module.path)
+        wrong += [f"{module.stem}.ko is for kernel {module.release}, not {release}"] if elsewhere else []
+        wrong += [f"{module.stem}.ko has version {module.version}, not {driver}"] if module.version != driver else []
+        wrong += [f"{module.stem}.ko is not signed"] if signed and not module.signer else []
+    main = [module for module in modules if module.stem == "nvidia"]
+    wrong += ["there is no nvidia.ko in it"] if not main else []
+    for module in main:
+        if flavour is not None and module.license not in modinfo.LICENSES[flavour]:
+            wrong.append(f"nvidia.ko has licence {module.license!r}: it is not the {flavour} flavour")
+    if wrong:
+        raise ProofError(f"{what} is not what kernel {release} needs: {'; '.join(wrong)}", release)
+    return {"modules": sorted(module.stem for module in modules), "signer": modules[0].signer}
+
+
+def _linked(path: str) -> bool:
+    """Whether a module serves other kernels too: it lies where weak-modules takes it from (extra, updates, a KMP)."""
+    return any(part in path for part in ("/extra/", "/updates/", "/weak-updates/"))
+
+
+def _objects(tree: str, what: str, release: str) -> dict[str, Any]:
+    objects = [path for where, _dirs, names in os.walk(tree) for name in names
+               if name.endswith(_OBJECTS) and f"/{release}/" in (path := os.path.join(where, name))]
+    if not objects:
+        raise ProofError(f"{what} holds no module for kernel {release}", release)
+    return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in objects), "signer": None}
+
+
+def release_of(tree: str) -> Mapping[str, int]:
+    """Which kernel releases the modules in an opened package lie under, with how many; for messages."""
+    counted: dict[str, int] = {}
+    for path in module_files(tree):
+        parts = path.split("/lib/modules/", 1)
+        if len(parts) == 2:
+            counted[parts[1].split("/")[0]] = counted.get(parts[1].split("/")[0], 0) + 1
+    return counted
