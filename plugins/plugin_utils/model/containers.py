@@ -112,7 +112,7 @@ def _near(key: str) -> list[str]:
 
 
 def offline(name: str, value: Any) -> dict[str, Any]:
-    """Return the package files with what their names say: ``{path, on, files: {file: sha256}, packages}``."""
+    """Return where the package files are and their checksums: ``{path, on, sha256: {file: digest}}``."""
     if not isinstance(value, Mapping):
         raise Fault(name, value, "a mapping with path, on and sha256")
     for key in value:
@@ -125,8 +125,6 @@ def offline(name: str, value: Any) -> dict[str, Any]:
         raise Fault(f"{name}.on", place, "host or controller")
     if not isinstance(sums, Mapping) or not sums:
         raise Fault(f"{name}.sha256", sums, "a mapping of file names and their SHA-256")
-    packages: dict[str, str] = {}
-    files: dict[str, str] = {}
     for file, digest in sums.items():
         match = _FILE.match(file) if isinstance(file, str) else None
         if match is None or match["name"] not in TOOLKIT_PACKAGES:
@@ -134,10 +132,16 @@ def offline(name: str, value: Any) -> dict[str, Any]:
                                                 "nvidia-container-toolkit_1.20.0-1_amd64.deb")
         if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
             raise Fault(f"{name}.sha256.{file}", digest, "the file's SHA-256, 64 hex digits")
-        packages[match["name"]] = f"{match['version']}-{match['release']}"
-        files[str(file)] = digest.lower()
+    files = {str(file): str(digest).lower() for file, digest in sums.items()}
+    packages = offline_packages(files)
     missing = [one for one in TOOLKIT_PACKAGES if one not in packages]
     if missing or len(set(packages.values())) != 1 or len(files) != len(packages):
         raise Fault(f"{name}.sha256", sorted(files), "all four packages at one version; missing: "
                                                      f"{', '.join(missing) or 'none'}")
-    return {"path": path.rstrip("/") or "/", "on": str(place), "files": files, "packages": packages}
+    return {"path": path.rstrip("/") or "/", "on": str(place), "sha256": files}
+
+
+def offline_packages(files: Mapping[str, str]) -> dict[str, str]:
+    """Return what the names of package files say: package → version."""
+    found = [match for match in map(_FILE.match, files) if match is not None]
+    return {match["name"]: f"{match['version']}-{match['release']}" for match in found}

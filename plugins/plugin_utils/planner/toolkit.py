@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..model import version as versions
-from ..model.containers import TOOLKIT_PACKAGES
+from ..model.containers import TOOLKIT_PACKAGES, offline_packages
 from ..model.facts import each
 from ..rules.context import Context
 from . import repositories
@@ -29,8 +29,8 @@ def fill(context: Context) -> None:
     decision.hold = list(PACKAGES)
     offline = context.wishes.toolkit_offline
     if offline is not None:
-        decision.offline = {key: offline[key] for key in ("path", "on", "files")}
-        decision.packages = dict(offline["packages"])
+        decision.offline = {"path": offline["path"], "on": offline["on"], "files": offline["sha256"]}
+        decision.packages = dict(offline_packages(offline["sha256"]))
         return
     decision.repositories = repositories.for_toolkit(context)
     if version is None:
@@ -67,7 +67,7 @@ def _version(context: Context) -> str | None:
     if context.wishes.toolkit_version is not None:
         return context.wishes.toolkit_version
     if context.wishes.toolkit_offline is not None:
-        return versions.upstream(context.wishes.toolkit_offline["packages"][PACKAGES[0]])
+        return versions.upstream(offline_packages(context.wishes.toolkit_offline["sha256"])[PACKAGES[0]])
     floor = versions.try_loose(context.matrix.toolkit_floor())
     there = context.host.packages.version(PACKAGES[0])
     installed = versions.upstream(there) if isinstance(there, str) else context.host.containers.toolkit

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import cuda_request, policy, wishes
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import containers, cuda_request, policy, wishes
 
 
 def test_defaults_are_the_files_and_are_new_each_time() -> None:
@@ -94,6 +94,22 @@ def test_taken(name: str, value: Any, kept: Any) -> None:
         ("gpu_toolkit_repository", {"url": "mirror", "fingerprint": "0" * 40}, ["gpu_toolkit_repository.url"]),
         ("gpu_toolkit_repository", {"url": "https://m/x"}, ["gpu_toolkit_repository.fingerprint", "40"]),
         ("gpu_toolkit_repository", {"url": "https://m/x", "fingerprint": "0" * 40, "trusted": True}, ["trusted"]),
+        ("gpu_container_runtime", "podman", ["podman", "containerd, docker, crio, none"]),
+        ("gpu_container_runtime", ["containerd", "none"], ["none alone"]),
+        ("gpu_container_runtime", 3, ["containerd"]),
+        ("gpu_container_mode", "csv", ["auto, legacy, cdi, nri"]),
+        ("gpu_toolkit_config", {"nvidia-container-cli.no_cgroups": True}, ["nvidia-container-cli.no-cgroups"]),
+        ("gpu_toolkit_config", {"nvidia-container-cli.no-cgroups": "yes"}, ["true or false"]),
+        ("gpu_toolkit_config", {"nvidia-container-runtime.mode": "fast"}, ["jit-cdi"]),
+        ("gpu_toolkit_config", {"nvidia-container-runtime.runtimes": "runc"}, ["a list of texts"]),
+        ("gpu_toolkit_config", ["x"], ["mapping"]),
+        ("gpu_toolkit_offline", {"path": "x", "sha256": {"a": "b"}}, ["gpu_toolkit_offline.path"]),
+        ("gpu_toolkit_offline", {"path": "/x", "sha256": {}}, ["gpu_toolkit_offline.sha256"]),
+        ("gpu_toolkit_offline", {"path": "/x", "on": "moon", "sha256": {"a": "b"}}, ["host or controller"]),
+        ("gpu_toolkit_offline", {"path": "/x", "sha256": {"libnvidia-container1_1.20.0-1_amd64.deb": "12"}}, ["64"]),
+        ("gpu_toolkit_offline", {"path": "/x", "sha256": {"docker_1.20.0-1_amd64.deb": "ab" * 32}}, ["files of"]),
+        ("gpu_toolkit_offline", {"path": "/x", "sha256": {"libnvidia-container1_1.20.0-1_amd64.deb": "ab" * 32}},
+         ["all four", "missing", "nvidia-container-toolkit-base"]),
     ],
 )
 def test_refused(name: str, value: Any, words: list[str]) -> None:
@@ -130,3 +146,23 @@ def test_cuda_requests(text: str, inside: list[tuple[int, ...]], outside: list[t
     request = cuda_request.parse(text)
     assert all(request.holds(version) for version in inside)
     assert not any(request.holds(version) for version in outside)
+
+
+@pytest.mark.parametrize(("given", "checked"), [
+    ("containerd", ["containerd"]), ("none", []), (["none"], []), ("containerd, docker", ["containerd", "docker"]),
+    (["crio", "crio"], ["crio"]), (None, ["containerd"]), ([], []),
+])
+def test_runtimes_come_as_text_or_list(given: Any, checked: list[str]) -> None:
+    found = policy.validate({"gpu_container_runtime": given})["gpu_container_runtime"]
+    assert found == checked
+    assert policy.validate({"gpu_container_runtime": found})["gpu_container_runtime"] == checked
+
+
+@pytest.mark.parametrize("form", ["{}_1.20.0-1_amd64.deb", "{}-1.20.0-1.x86_64.rpm"])
+def test_package_files_say_their_version(form: str) -> None:
+    sums = {form.format(name): "AB" * 32 for name in containers.TOOLKIT_PACKAGES}
+    found = policy.validate({"gpu_toolkit_offline": {"path": "/srv/x/", "sha256": sums}})
+    assert policy.validate(found) == found  # it is checked more than once on its way
+    offline = found["gpu_toolkit_offline"]
+    assert (offline["path"], offline["on"]) == ("/srv/x", "host")
+    assert containers.offline_packages(offline["sha256"]) == dict.fromkeys(containers.TOOLKIT_PACKAGES, "1.20.0-1")
