@@ -34,6 +34,10 @@ class Call:
         module = importlib.import_module(MODULES + name)
         real = state.Store
         self.monkeypatch.setattr(module, "Store", lambda: real(str(self.root)))
+        if hasattr(module, "Guard"):
+            guard = importlib.import_module(f"{UTILS}kernel_guard.guard").Guard
+            self.monkeypatch.setattr(module, "Guard", lambda manager, run: guard(manager, run, str(self.root)))
+            self.monkeypatch.setattr(module, "detect", lambda: detect.detect(str(self.root)))
         for place, helper in (("pin", "Pin"), ("boot.default", "BootDefault"), ("boot.once", "BootOnce"),
                               ("initramfs", "Initramfs")):
             if hasattr(module, helper):
@@ -74,6 +78,7 @@ def test_kernel_pin_in_check_mode_takes_no_lease(call: Call) -> None:
 
 @pytest.mark.parametrize("name, arguments", [
     ("kernel_pin", {"packages": KERNEL}),
+    ("kernel_guard", {"allowed": ["6.1.0-50-amd64"]}),
     ("boot_default", {"release": "6.1.0-50-amd64"}),
     ("boot_once", {"release": "6.1.0-50-amd64"}),
     ("boot_once", {"state": "absent"}),
@@ -93,6 +98,21 @@ def test_a_refused_pin_is_a_message_not_a_traceback(call: Call) -> None:
     call.host.install(*KERNEL)
     result = call("kernel_pin", packages=KERNEL[:1])
     assert result["failed"] and "half a pin" in result["msg"] and KERNEL[1] in result["msg"]
+
+
+def test_kernel_guard_reports_and_is_idempotent(call: Call) -> None:
+    asked = {"allowed": ["6.1.0-50-amd64"], "proved": ["6.1.0-50-amd64"]}
+    foretold = call("kernel_guard", **asked, _ansible_check_mode=True)
+    assert foretold["changed"] and not (call.root / "etc").exists()
+    first = call("kernel_guard", **asked, lease="run-1")
+    assert first["actions"] == foretold["actions"] and first["via"] == ["hook"] and first["skipped_reason"] is None
+    assert not call("kernel_guard", **asked, lease="run-1")["changed"]
+    assert "which is no kernel release" in call("kernel_guard", allowed=["linux"], lease="run-1")["msg"]
+    assert call("kernel_guard", state="absent", lease="run-1")["changed"]
+    (call.root / "var/lib/dpkg/status").unlink()
+    (call.root / "usr/bin").mkdir(parents=True)
+    (call.root / "usr/bin/zypper").touch()
+    assert "zypper" in call("kernel_guard", **asked, lease="run-1")["skipped_reason"]
 
 
 def test_another_package_manager_is_named(call: Call) -> None:
