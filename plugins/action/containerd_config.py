@@ -43,9 +43,10 @@ ARGUMENTS = {
     "registry_config_path": {"type": "str"},
     "systemd_cgroup": {"type": "bool"},
     "nri": {"type": "bool"},
+    "cri": {"type": "bool"},
     "allowed": {"type": "bool", "default": False},
 }
-SETTINGS = ("sandbox_image", "registry_config_path", "systemd_cgroup", "nri")
+SETTINGS = ("sandbox_image", "registry_config_path", "systemd_cgroup", "nri", "cri")
 
 
 class _Stop(Exception):

@@ -20,9 +20,9 @@ description:
   - Nothing is written if any other setting would move, or if containerd itself, asked on a copy, reads something
     else than
     was meant.
-  - Files that somebody else writes (k3s, RKE2, k0s, MicroK8s, Kubespray, the GPU Operator) are left alone; the
-    message says
-    what to set there.
+  - Where containerd belongs to another program, that program's own way in is taken. k3s and RKE2 find the toolkit at
+    their start and import a folder; k0s merges a folder; MicroK8s has a template. A file that such a program writes is
+    never edited. Kubespray's and the GPU Operator's are left; the message says what to set there.
   - Does not restart containerd. See M(baremetal.nvidia.containerd_restart).
 author:
   - baremetal.nvidia maintainers (@baremetal-nvidia)
@@ -47,9 +47,37 @@ options:
     description: Whose containerd it is, as RV(baremetal.nvidia.gpu_facts#module:ansible_facts.gpu_facts) says.
     type: str
     default: host
+  state:
+    description:
+      - V(absent) takes out what this module set, the runtime C(nvidia) with it, and brings back what stood there before.
+        What somebody changed since is left.
+    type: str
+    choices: [present, absent]
+    default: present
   default_runtime:
     description: The default runtime. Empty keeps the one in force.
     type: str
+  sandbox_image:
+    description: The image of the pause container. Empty keeps the one in force.
+    type: str
+  registry_config_path:
+    description: The folder of registry hosts. Empty keeps the one in force.
+    type: str
+  systemd_cgroup:
+    description: Whether runc and the default runtime leave cgroups to systemd. Without it what is in force is kept.
+    type: bool
+  nri:
+    description: Whether containerd 1.7 loads NRI plugins. Later ones do by themselves.
+    type: bool
+  cri:
+    description: V(true) takes the CRI plugin out of C(disabled_plugins), where Docker's package has it.
+    type: bool
+  allowed:
+    description:
+      - Whether containerd may restart under running GPU containers. Counts where its owner restarts it by itself as soon
+        as a file appears (k0s).
+    type: bool
+    default: false
   runtime_path:
     description: The program of the runtime.
     type: path
@@ -70,6 +98,10 @@ seealso:
 """
 
 EXAMPLES = r"""
+- name: Take the nvidia runtime out again
+  baremetal.nvidia.containerd_config:
+    state: absent
+
 - name: Give containerd the nvidia runtime
   baremetal.nvidia.containerd_config:
   register: containerd_files
@@ -83,7 +115,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 strategy:
-  description: V(drop_in), V(edit) or V(none).
+  description:
+    - V(drop_in), V(edit), V(remove), V(detect) (its owner writes the runtime at its next start) or V(none).
   returned: success
   type: str
 config_version:
@@ -119,6 +152,14 @@ backups:
   returned: success
   type: list
   elements: dict
+restart:
+  description: Whether containerd has to read its files again.
+  returned: success
+  type: bool
+skipped_reason:
+  description: Why nothing was written, or null.
+  returned: success
+  type: str
 notes:
   description: What a person should know, one sentence each.
   returned: success

@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pathlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,13 +101,70 @@ def test_a_broken_file_is_refused_and_containerd_runs_on(host: Any, untouched: s
     assert host.service("containerd").is_running and started(host) == before
 
 
-def test_a_change_that_breaks_it_is_taken_back(host: Any, untouched: str) -> None:
-    host.check_output(f"printf 'version = 2\\nroot = 5\\n[' > {MAIN}")
-    restore = json.dumps({"restore": [{"path": MAIN, "backup": untouched}], "handlers": ["nvidia"], "timeout": 20})
+BROKEN = {
+    "no TOML": "version = 2\nroot = 5\n[",
+    "a value of the wrong kind": 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\nsandbox_image = 5\n',
+    "a socket where none can be": 'version = 2\n[grpc]\naddress = "/proc/none/containerd.sock"\n',
+    "an import that is not there": 'version = 2\nimports = ["/etc/containerd/none.toml"]\n',
+    "CRI switched off": 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n',
+    "a higher version than it takes": "version = 9\n",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_change_that_breaks_it_is_taken_back(host: Any, untouched: str, what: str) -> None:
+    """Whatever is wrong with the new file: the former one is put back, containerd runs on it, the reason is told."""
+    host.check_output("printf %%s %s > %s", BROKEN[what], MAIN)
+    restore = json.dumps({"restore": [{"path": MAIN, "backup": untouched}], "handlers": ["nvidia"], "timeout": 10})
     result = module(host, "containerd_restart", restore)
-    assert result["failed"] and "were put back and it runs again" in result["msg"]
+    assert result["failed"] and "were put back and it runs again" in result["msg"], result
     assert host.service("containerd").is_running
     assert host.run(f"cmp {untouched} {MAIN}").rc == 0
+
+
+def test_with_its_program_gone_nothing_is_changed_and_it_runs_on(host: Any, untouched: str) -> None:
+    before = started(host)
+    host.check_output("mv /usr/bin/containerd /usr/bin/containerd.away")
+    try:
+        result = module(host, "containerd_config", "default_runtime=nvidia")
+        assert result["failed"] and "does not tell its version" in result["msg"]
+        assert host.service("containerd").is_running and started(host) == before
+        restart = module(host, "containerd_restart", json.dumps({
+            "restore": [{"path": MAIN, "backup": untouched}], "timeout": 5}))
+        assert restart["failed"] and "does not work with them either" in restart["msg"]
+    finally:
+        host.check_output("mv /usr/bin/containerd.away /usr/bin/containerd")
+    assert host.run(f"cmp {untouched} {MAIN}").rc == 0
+
+
+def test_a_trial_that_fails_writes_nothing(host: Any, untouched: str) -> None:
+    """containerd itself is asked on a copy; one that cannot read it ends the run before a file is touched."""
+    program = "/root/containerd-no"
+    script = '#!/bin/sh\ncase "$*" in *dump*) echo no >&2; exit 1;; esac\nexec containerd "$@"\n'
+    host.check_output("printf %%s %s > %s; chmod 755 %s", script, program, program)
+    result = module(host, "containerd_config", f"default_runtime=nvidia program={program}")
+    assert result["failed"] and "nothing was written" in result["msg"]
+    assert host.run(f"cmp {untouched} {MAIN}").rc == 0
+
+
+def test_killed_between_its_files_and_its_restart(host: Any, untouched: str) -> None:
+    """kill -9 right after the files lie there: containerd starts on what is there, and the next call finishes."""
+    program = "/root/containerd-kills"
+    script = f'#!/bin/sh\ncase "$2 $*" in "{MAIN} "*dump*) kill -9 $PPID; exit 9;; esac\nexec containerd "$@"\n'
+    host.check_output("printf %%s %s > %s; chmod 755 %s", script, program, program)
+    assert module(host, "containerd_config", "state=absent")["changed"] is True
+    assert module(host, "containerd_restart", json.dumps({"absent": ["nvidia"]}))["changed"] is True
+    result = module(host, "containerd_config", f"program={program}")
+    assert result.get("changed") is not True, result
+    state = json.loads(host.check_output("cat /var/lib/baremetal-nvidia/state.json"))
+    assert state["open"]["role"] == "gpu_containerd"
+    host.check_output("systemctl restart containerd.service")
+    assert host.service("containerd").is_running
+    again = module(host, "containerd_config")
+    assert not again["failed"], again
+    done = module(host, "containerd_restart", json.dumps({"handlers": ["nvidia"]}))
+    assert not done["failed"] and "nvidia" in done["handlers"], done
+    assert json.loads(host.check_output("cat /var/lib/baremetal-nvidia/state.json"))["open"] is None
 
 
 def test_a_handler_that_does_not_come_is_a_failure(host: Any, untouched: str) -> None:
@@ -111,3 +172,43 @@ def test_a_handler_that_does_not_come_is_a_failure(host: Any, untouched: str) ->
     result = module(host, "containerd_restart", restore)
     assert result["failed"] and "absent is not known" in result["msg"]
     assert host.service("containerd").is_running
+
+
+def play(host: Any, *variables: str) -> str:
+    """Run the scenario's playbook on this host; what it prints."""
+    scenario = pathlib.Path(__file__).resolve().parents[1]
+    root = scenario.parents[1]
+    inventory = root / ".cache/lab" / os.environ.get("LAB_NAME", "gpu_containerd") / "inventory"
+    program = pathlib.Path(sys.executable).with_name("ansible-playbook")
+    command = [str(program), "-i", str(inventory), "--limit", host.backend.host, str(scenario / "converge.yml")]
+    for variable in variables:
+        command += ["-e", variable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_taken_out_and_put_in_again(host: Any) -> None:
+    """What the package brought is there to the byte, containerd knows no nvidia, and a second run changes nothing."""
+    with host.sudo():
+        now = host.check_output(f"cat {MAIN}")
+        packaged = host.check_output("dpkg-query --show --showformat '${Conffiles}\\n' containerd")
+        assert "changed=0 " not in play(host, "gpu_containerd_state=absent")
+        digest = host.check_output(f"md5sum {MAIN}").split()[0]
+        assert f"{MAIN} {digest}" in packaged
+        assert "runtimes.nvidia" not in host.check_output("containerd config dump")
+        assert host.service("containerd").is_running
+        assert "changed=0 " in play(host, "gpu_containerd_state=absent")
+        assert "changed=0 " not in play(host)
+        assert host.check_output(f"cat {MAIN}") == now
+        assert "changed=0 " in play(host)
+
+
+def test_the_drain_hook_runs_only_where_there_is_something_to_drain(host: Any, tmp_path: pathlib.Path) -> None:
+    hook = tmp_path / "drain.yml"
+    hook.write_text("- name: Drain\n  ansible.builtin.command: touch /root/drained\n  changed_when: true\n")
+    wish = "gpu_containerd_default_runtime=nvidia"
+    play(host, "gpu_containerd_restart_allowed=true", f"gpu_drain_tasks={hook}", wish)
+    with host.sudo():
+        assert not host.file("/root/drained").exists
+    play(host, "gpu_containerd_default_runtime=runc")

@@ -147,7 +147,7 @@ def drop_ins(ctx: Context, home: Home, text: str | None) -> dict[str, str]:
     directory = home.config.rsplit("/", 1)[0]
     found: dict[str, str] = {}
     todo = _imported(tree, home.config, text or "")
-    for name in ("conf.d", "config.d", "config.toml.d", "config-v3.toml.d"):
+    for name in ("conf.d", "config.d", "config.toml.d", "config-v3.toml.d", "containerd.d"):
         todo += tree.glob(f"{directory}/{name}", "*.toml")
     todo += [path for path in home.templates if tree.isfile(path)]
     while todo and len(found) <= _MOST_DROP_INS:

@@ -125,31 +125,128 @@ class Cut(Exception):
     """The run ends here."""
 
 
-@pytest.mark.parametrize("step", range(1, 3))
-def test_a_run_that_is_cut_off_leaves_files_that_work(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
-                                                      step: int) -> None:
-    """Killed before any of its writes: every file is the old or the new one, whole, and nothing half imported."""
-    main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
-    main.write_bytes(b"old\n")
-    count = 0
-    real = os.rename
+CALLS = ("rename", "unlink", "fsync", "makedirs", "open")
+OLD, NEW, DROP = b"old\n", b"new\n", b"drop-in\n"
 
-    def rename(one: str, two: str) -> None:
-        nonlocal count
-        if two in (str(main), str(drop_in)):
-            count += 1
-            if count == step:
+
+class Power:
+    """Every call that touches the file system is a step; before the given one the power goes, for good."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+        self.steps, self.last = 0, last
+        for name in CALLS:
+            monkeypatch.setattr(f"os.{name}", self._step(getattr(os, name), name))
+
+    def _step(self, real: Any, name: str) -> Any:
+        def step(*given: Any, **more: Any) -> Any:
+            if name == "open" and not (len(given) > 1 and given[1] & (os.O_WRONLY | os.O_RDWR)):
+                return real(*given, **more)
+            self.steps += 1
+            if self.steps >= self.last:
                 raise Cut
-        real(one, two)
+            return real(*given, **more)
 
-    monkeypatch.setattr("os.rename", rename)
-    monkeypatch.setattr(config_files, "put_back", lambda placed: None)  # a kill gives no chance to tidy up
-    with pytest.raises(Cut):
-        place(etc, [(str(drop_in), b"drop-in\n", None), (str(main), b"new\n", config_files.checksum(b"old\n"))],
-              Containerd())
-    assert main.read_bytes() == b"old\n"
-    assert not drop_in.exists() or drop_in.read_bytes() == b"drop-in\n"
-    assert [path.name for path in etc.rglob(".baremetal*")] == []
+        return step
+
+
+def taken_out(etc: pathlib.Path) -> list[tuple[str, bytes | None, str | None]]:
+    """The way back: the import first, then the file that it reached."""
+    (etc / "conf.d").mkdir()
+    (etc / "conf.d/99-nvidia.toml").write_bytes(DROP)
+    (etc / "config.toml").write_bytes(NEW)
+    return [(str(etc / "config.toml"), OLD, config_files.checksum(NEW)),
+            (str(etc / "conf.d/99-nvidia.toml"), None, config_files.checksum(DROP))]
+
+
+def put_in(etc: pathlib.Path) -> list[tuple[str, bytes | None, str | None]]:
+    """The drop-in first, then the import that reaches it."""
+    (etc / "config.toml").write_bytes(OLD)
+    return [(str(etc / "conf.d/99-nvidia.toml"), DROP, None),
+            (str(etc / "config.toml"), NEW, config_files.checksum(OLD))]
+
+
+@pytest.mark.parametrize("way", [put_in, taken_out])
+def test_cut_off_before_any_step_containerd_starts(tmp_path: pathlib.Path, way: Any) -> None:
+    """Each step of all of them is the last once: every file is the old or the new one, whole, and no import is missing.
+
+    What was begun is known, so that the next run can finish it or take it back.
+    """
+    reached = 0
+    for last in range(1, 400):
+        etc = tmp_path / str(last) / "etc/containerd"
+        etc.mkdir(parents=True)
+        files = way(etc)
+        before = {path: pathlib.Path(path).read_bytes() if os.path.exists(path) else None for path, _n, _c in files}
+        with pytest.MonkeyPatch.context() as patch:
+            power = Power(patch, last)
+            try:
+                place(etc, files, Containerd())
+                done = True
+            except Cut:
+                done = False
+        main, drop_in = etc / "config.toml", etc / "conf.d/99-nvidia.toml"
+        assert main.read_bytes() in (OLD, NEW)
+        assert not drop_in.exists() or drop_in.read_bytes() == DROP
+        if main.read_bytes() == NEW:
+            assert drop_in.exists(), f"step {last}: the import names a file that is not there"
+        if done:
+            break
+        reached = power.steps
+        for path, _new, _checksum in files:
+            now = pathlib.Path(path).read_bytes() if os.path.exists(path) else None
+            if now != before[path]:
+                placed = config_files.left_open(Store(str(etc.parent.parent)))
+                assert path in [item.path for item in placed], f"step {last}: nobody knows that {path} was written"
+        config_files.put_back(config_files.left_open(Store(str(etc.parent.parent))))
+        after = {path: pathlib.Path(path).read_bytes() if os.path.exists(path) else None for path in before}
+        assert after == before, f"step {last}: what was begun cannot be taken back"
+    else:
+        pytest.fail("never came to an end")
+    assert reached > 15, "the steps were not seen"
+
+
+def test_what_is_set_is_kept_for_the_way_back(etc: pathlib.Path) -> None:
+    main = etc / "config.toml"
+    main.write_bytes(OLD)
+    store = Store(str(etc.parent.parent))
+    entry = {"path": ["a"], "before": 1, "after": 2, "there": True, "header": True}
+    record = {str(main): {"sets": [entry], "imports": ["x"], "version": False}}
+    place(etc, [(str(main), NEW, config_files.checksum(OLD))], Containerd(), records=record)
+    assert store.read()["configured"] == record
+    again = {**entry, "before": 2, "after": 3}
+    place(etc, [(str(main), OLD, config_files.checksum(NEW))], Containerd(),
+          records={str(main): {"sets": [again], "imports": [], "version": True}})
+    kept = store.read()["configured"][str(main)]
+    assert kept == {"sets": [{**entry, "after": 3}], "imports": ["x"], "version": True}, "the first value comes back"
+    place(etc, [(str(main), NEW, config_files.checksum(OLD))], Containerd(),
+          records={str(main): {"sets": [{**entry, "before": 9, "after": 2}], "imports": [], "version": False}})
+    assert store.read()["configured"][str(main)]["sets"][0]["before"] == 9, "a person changed it in between"
+
+
+def test_the_selinux_context_goes_with_the_file(etc: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attributes of the old file are set on the new one before it takes its place; without any nothing is set."""
+    main = etc / "config.toml"
+    main.write_bytes(OLD)
+    label = b"system_u:object_r:container_config_t:s0\0"
+    given: list[tuple[str, bytes]] = []
+    monkeypatch.setattr(os, "listxattr", lambda path: ["security.selinux"], raising=False)
+    monkeypatch.setattr(os, "getxattr", lambda path, name: label, raising=False)
+
+    def setxattr(fd: int, name: str, value: bytes) -> None:
+        assert main.read_bytes() == OLD, "it is labelled before it is renamed"
+        given.append((name, value))
+
+    monkeypatch.setattr(os, "setxattr", setxattr, raising=False)
+    place(etc, [(str(main), NEW, config_files.checksum(OLD))], Containerd())
+    assert given == [("security.selinux", label)]
+
+    def refuses(*_given: Any) -> None:
+        raise OSError("not supported")
+
+    monkeypatch.setattr(os, "listxattr", refuses, raising=False)
+    given.clear()
+    place(etc, [(str(main), OLD, config_files.checksum(NEW))], Containerd())
+    assert given == [] and main.read_bytes() == OLD
 
 
 def test_the_newest_backups_are_kept(tmp_path: pathlib.Path) -> None:

@@ -47,7 +47,7 @@ class Host:
 
     def __call__(self, argv: Any, timeout: float = 10, **_other: Any) -> Result:
         self.calls.append(list(argv))
-        program = argv[0]
+        program = argv[0].rpartition("/")[2]
         if program == "systemctl" and argv[1] == "restart":
             return Result(0) if self.good() else Result(1, "", "Job for containerd.service failed")
         if program == "systemctl" and argv[1] == "is-active":
@@ -200,3 +200,56 @@ def test_not_even_with_the_former_files(host: Host, main: pathlib.Path, address:
     main.write_text("bad\n")
     with pytest.raises(RestartError, match="does not work with them either"):
         restart(host)(Wish(address=address, timeout=1, restore=(Placed(str(main), str(saved)),)), check=False)
+
+
+def test_of_several_units_the_one_that_is_there_is_restarted(host: Host, address: str) -> None:
+    real = host.__class__.__call__
+
+    def told(self: Host, argv: Any, **more: Any) -> Result:
+        if argv[:2] == ["systemctl", "show"]:
+            self.calls.append(list(argv))
+            return Result(0, "loaded\n" if argv[-1] == "k3s-agent.service" else "not-found\n")
+        return real(self, argv, **more)
+
+    host.__class__ = type("Host", (Host,), {"__call__": told})
+    restart(host)(Wish(services=("k3s.service", "k3s-agent.service"), address=address), check=False)
+    assert ["systemctl", "restart", "k3s-agent.service"] in host.calls and host.restarts() == 1
+
+
+def test_where_its_owner_restarts_it_we_only_wait_and_look(host: Host, address: str, main: pathlib.Path) -> None:
+    outcome = restart(host, 3)(Wish(address=address, by_owner=True, handlers=("nvidia",)), check=False)
+    assert not outcome.changed and host.restarts() == 0 and outcome.handlers
+    added = main.parent / "99-nvidia.toml"
+    added.write_text("new\n")
+    with pytest.raises(RestartError, match="kata is not known"):
+        restart(host)(Wish(address=address, by_owner=True, handlers=("kata",), timeout=1,
+                           restore=(Placed(str(added), None),)), check=False)
+    assert not added.exists() and host.restarts() == 0
+
+
+def test_a_handler_that_should_be_gone_and_is_not(host: Host, address: str) -> None:
+    with pytest.raises(RestartError, match="nvidia is still known"):
+        restart(host)(Wish(address=address, timeout=1, absent=("nvidia",)), check=False)
+
+
+def test_the_tools_of_its_own_folder_count(host: Host, address: str, main: pathlib.Path) -> None:
+    """k3s and the like bring their own ctr; that of the PATH speaks to another containerd."""
+    outcome = restart(host)(Wish(address=address, program=str(main.parent / "containerd")), check=False)
+    assert outcome.changed and not any(call[0] == "ctr" for call in host.calls)
+    (main.parent / "ctr").write_text("")
+    restart(host)(Wish(address=address, program=str(main.parent / "containerd")), check=False)
+    assert any(call[0] == str(main.parent / "ctr") for call in host.calls)
+
+
+def test_looked_at_again_in_the_call_that_restarts(host: Host, address: str) -> None:
+    """Containers that came after the plan count; those that a drain took away do not."""
+    running = [2]
+
+    def count() -> int:
+        return running[0]
+
+    made = Restart(host, count, Store(str(host.main.parent)), pause=lambda _s: None, clock=lambda: 0.0,
+                   has_systemd=lambda: True)
+    assert made(Wish(address=address), check=False).skipped_reason
+    running[0] = 0
+    assert made(Wish(address=address), check=False).changed
