@@ -19,15 +19,20 @@ def _start(settings: Settings, chosen: list[hosts.Host], label: str | None) -> N
     with hosts.locked(settings, "build"):
         with ThreadPoolExecutor(max_workers=2) as pool:
             built = list(pool.map(lambda host: hosts.image_for(host, settings, label), _one_a_suite(chosen, label)))
-        by_suite = dict(zip([host.suite for host in _one_a_suite(chosen, label)], built, strict=True))
+        by_suite = dict(zip([_kind(host) for host in _one_a_suite(chosen, label)], built, strict=True))
     for host in chosen:
-        hosts.create(host, settings, by_suite[host.suite] if label is None else hosts.image_for(host, settings, label))
+        hosts.create(host, settings, by_suite[_kind(host)] if label is None else hosts.image_for(host, settings, label))
     for host in chosen:
         hosts.wait(host, settings)
 
 
+def _kind(host: hosts.Host) -> str:
+    """What hosts share an image by."""
+    return host.system or host.suite
+
+
 def _one_a_suite(chosen: list[hosts.Host], label: str | None) -> list[hosts.Host]:
-    return list({host.suite if label is None else host.name: host for host in chosen}.values())
+    return list({_kind(host) if label is None else host.name: host for host in chosen}.values())
 
 
 def _running(settings: Settings) -> list[hosts.Host]:
@@ -50,7 +55,7 @@ def up(settings: Settings, arguments: argparse.Namespace) -> int:
         with hosts.locked(settings, "build"):
             repository.ensure(settings)
     there = _running(settings)
-    missing = [host for host in hosts.pick(settings, arguments.hosts) if host not in there]
+    missing = [host for host in hosts.pick(settings, arguments.hosts or hosts.usual(settings)) if host not in there]
     if missing:
         _start(settings, missing, arguments.snapshot)
     _write(settings)

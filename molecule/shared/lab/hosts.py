@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from . import archives, images, pci, podman, ports, shell
-from .settings import HOST_ARCHIVES, HOST_MODULES, HOST_REPOSITORY, LabError, Settings
+from . import archives, distros, images, pci, podman, ports, shell
+from .settings import HOST_ARCHIVE, HOST_ARCHIVES, HOST_MODULES, HOST_REPOSITORY, LabError, Settings
 
 BOOT_SECONDS = 90
 
@@ -33,6 +33,7 @@ class Host:
     suite: str
     user: str
     devices: list[Any]
+    system: str | None  # another distribution on top of the Debian suite
     container: str
     folder: Path
 
@@ -40,8 +41,13 @@ class Host:
 def known(settings: Settings) -> dict[str, Host]:
     """All hosts that can be had."""
     described = yaml.safe_load(Path(__file__).with_name("hosts.yml").read_text())
-    return {name: Host(name, entry["suite"], entry["user"], entry["devices"], settings.prefix + name,
-                       settings.state / "hosts" / name) for name, entry in described.items()}
+    return {name: Host(name, entry["suite"], entry["user"], entry["devices"], entry.get("system"),
+                       settings.prefix + name, settings.state / "hosts" / name) for name, entry in described.items()}
+
+
+def usual(settings: Settings) -> list[str]:
+    """The names of the hosts that a lab has when none is named: those that are Debian."""
+    return [name for name, host in known(settings).items() if host.system is None]
 
 
 def pick(settings: Settings, names: list[str] | None) -> list[Host]:
@@ -109,8 +115,11 @@ def create(host: Host, settings: Settings, image: str) -> None:
     count = pci.write_tree(host.folder / "pci", host.devices)
     modules = settings.cache / "modules"
     modules.mkdir(parents=True, exist_ok=True)
-    debs = archives.fill(host.folder / "archives", settings.cache / "apt" / host.suite)
-    mounts = {host.folder / "pci": "/sys/bus/pci/devices:ro", modules: HOST_MODULES, debs: HOST_ARCHIVES}
+    mounts = {host.folder / "pci": "/sys/bus/pci/devices:ro", modules: HOST_MODULES}
+    if host.system is None:
+        mounts[archives.fill(host.folder / "archives", settings.cache / "apt" / host.suite)] = HOST_ARCHIVES
+    else:
+        mounts[distros.archive(host.system, host.suite, settings)] = f"{HOST_ARCHIVE}:ro"
     if not settings.upstream:
         mounts[settings.cache / "repository"] = f"{HOST_REPOSITORY}:ro"
     volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
@@ -120,7 +129,8 @@ def create(host: Host, settings: Settings, image: str) -> None:
     podman.podman("start", host.container)
     if host.user != "root":  # podman gives everything it copies to root
         podman.execute(host.container, ["chown", "-R", f"{host.user}:", f"/home/{host.user}/.ssh"])
-    shell.say(f"{host.name}: started ({host.suite}, {count} PCI devices, ssh port {port(settings, host)})")
+    kind = host.system or host.suite
+    shell.say(f"{host.name}: started ({kind}, {count} PCI devices, ssh port {port(settings, host)})")
 
 
 def _banner(number: int) -> bool:
@@ -152,7 +162,7 @@ def wait(host: Host, settings: Settings) -> None:
 def remove(host: Host, settings: Settings) -> None:
     """Throw a host away; what it downloaded is kept for the next one."""
     podman.podman("rm", "--force", "--ignore", "--time=0", host.container)
-    if host.folder.exists():
+    if (host.folder / "archives").exists():
         archives.harvest(host.folder / "archives", settings.cache / "apt" / host.suite)
         shutil.rmtree(host.folder / "archives", ignore_errors=True)
 
@@ -171,8 +181,10 @@ def snapshot(host: Host, settings: Settings, label: str) -> str:
 
 
 def image_for(host: Host, settings: Settings, label: str | None) -> str:
-    """The image a host starts from: a snapshot, or the fresh Debian."""
+    """The image a host starts from: a snapshot, or the freshly installed system."""
     if label is None:
+        if host.system is not None:
+            return distros.ensure(host.system, host.suite, settings)
         return images.ensure(host.suite, settings)
     image = snapshot_name(host, settings, label)
     if not podman.image_exists(image):

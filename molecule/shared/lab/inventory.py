@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from . import hosts
+from . import distros, hosts
 from .settings import ROOT, Settings
 
 # site.yml fills them; here they only have to be known.
@@ -17,6 +17,7 @@ EMPTY_GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refre
 
 
 def _entry(settings: Settings, host: hosts.Host) -> dict[str, Any]:
+    archive = {} if host.system is None else {"lab_archive": distros.source(settings)}
     return {
         "ansible_host": "127.0.0.1",
         "ansible_port": hosts.port(settings, host),
@@ -25,6 +26,7 @@ def _entry(settings: Settings, host: hosts.Host) -> dict[str, Any]:
         "ansible_ssh_private_key_file": str(hosts.client_key(settings)),
         "ansible_ssh_common_args": (f"-o UserKnownHostsFile={settings.state / 'keys' / 'known_hosts'} "
                                     "-o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"),
+        **archive,
     }
 
 

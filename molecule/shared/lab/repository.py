@@ -66,17 +66,18 @@ def _build(entry: Mapping[str, Any], version: str, target: Path) -> None:
         shell.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(root), str(target)])
 
 
-def _gpg(home: Path, *arguments: str) -> str:
+def gpg(home: Path, *arguments: str) -> str:
+    """Run gpg with the lab's keyring; its standard output."""
     return shell.run(["gpg", "--homedir", str(home), "--batch", "--quiet", *arguments])
 
 
-def _key(folder: Path) -> str:
+def key(folder: Path) -> str:
     """Make the signing key once; its fingerprint."""
     home = folder / "gnupg"
     if not home.exists():
         home.mkdir(parents=True, mode=0o700)
-        _gpg(home, "--passphrase", "", "--quick-generate-key", KEY_NAME, "ed25519", "sign", "never")
-    listed = _gpg(home, "--with-colons", "--list-keys")
+        gpg(home, "--passphrase", "", "--quick-generate-key", KEY_NAME, "ed25519", "sign", "never")
+    listed = gpg(home, "--with-colons", "--list-keys")
     return next(line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr:"))
 
 
@@ -87,9 +88,14 @@ def _index(repository: Path, home: Path) -> None:
     release = shell.run(["sh", "-c", f"cd '{repository}' && apt-ftparchive -o APT::FTPArchive::Release::Origin=lab "
                                      f"-o APT::FTPArchive::Release::Label={repository.name} release ."])
     (repository / "Release").write_text(release)
+    sign(repository, home)
+
+
+def sign(folder: Path, home: Path) -> None:
+    """Sign the Release file of a folder."""
     for name, option in (("InRelease", "--clear-sign"), ("Release.gpg", "--detach-sign")):
-        (repository / name).unlink(missing_ok=True)
-        _gpg(home, "--armor", option, "--output", str(repository / name), str(repository / "Release"))
+        (folder / name).unlink(missing_ok=True)
+        gpg(home, "--armor", option, "--output", str(folder / name), str(folder / "Release"))
 
 
 def _digest() -> str:
@@ -106,7 +112,7 @@ def ensure(settings: Settings) -> dict[str, Any]:
         if known["digest"] == _digest():
             return dict(known["repositories"])
     shell.say("package repository of stand-ins: building")
-    fingerprint = _key(settings.cache / "repository-key")
+    fingerprint = key(settings.cache / "repository-key")
     home = settings.cache / "repository-key" / "gnupg"
     fresh = folder.with_name("repository.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -120,7 +126,7 @@ def ensure(settings: Settings) -> dict[str, Any]:
         repositories[name] = {"url": base, "suite": "/", "components": [], "fingerprint": fingerprint,
                               "key_url": f"file://{HOST_REPOSITORY}/{name}/key.asc"}
     for name in repositories:
-        (fresh / name / "key.asc").write_text(_gpg(home, "--armor", "--export", fingerprint))
+        (fresh / name / "key.asc").write_text(gpg(home, "--armor", "--export", fingerprint))
         _index(fresh / name, home)
     (fresh / "repositories.json").write_text(json.dumps({"digest": _digest(), "repositories": repositories}))
     folder.mkdir(parents=True, exist_ok=True)  # stays the same folder: running hosts have it mounted

@@ -15,6 +15,7 @@ DEFAULT_NAME = "default"
 FIRST_PORT = 22200
 # Where hosts see the repository, the proved modules and the downloaded packages.
 HOST_REPOSITORY = "/srv/baremetal-nvidia-lab"
+HOST_ARCHIVE = "/srv/archive"  # of stand-ins for another distribution
 HOST_MODULES = "/var/cache/baremetal-nvidia"
 HOST_ARCHIVES = "/var/cache/apt/archives"
 

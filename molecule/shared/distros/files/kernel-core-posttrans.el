@@ -1,0 +1,1 @@
+/bin/kernel-install add "@release@" "/lib/modules/@release@/vmlinuz" || exit $?

@@ -1,0 +1,1 @@
+/bin/kernel-install remove "@release@" || exit $?
