@@ -14,8 +14,9 @@ _KERNEL = (
     r"linux-(?:image|headers|modules|objects|signatures|restricted-modules|kbuild|compiler|binary)(?:-.*)?|"
     r"linux-base-(?:\d.*|amd64|arm64|rt-.*|cloud-.*)|"  # Debian 14 splits its kernel packages
     r"linux-(?:generic|lowlatency|virtual|server|oem|nvidia|aws|azure|gcp|oracle|ibm|gke|kvm|raspi|realtime)(?:-.*)?|"
-    r"kernel|kernel-(?:core|modules|modules-core|modules-extra|devel|devel-matched|syms|source|macros)|"
-    r"kernel-(?:default|azure|64k|rt|uek|ml|lt|longterm|automotive)(?:-.*)?|kernel6\.\d+.*"
+    r"linux-(?:[a-z0-9.-]+-)?(?:cloud-)?tools-.*|"
+    r"kernel|kernel-(?:core|modules|modules-(?:core|extra|internal|extra-matched)|devel|devel-matched|syms|source|macros)|"
+    r"kernel-(?:default|azure|64k|rt|uek|ml|lt|longterm|automotive|debug|uki-virt|tools)(?:-.*)?|kernel6\.\d+.*"
 )
 _DRIVER = (
     r"nvidia-.*|libnvidia-.*|libcuda1|libcuda\.so.*|libnvcuvid1|libnvsdm.*|nvlsm|nvlink.*|cuda-(?:drivers|compat).*|"

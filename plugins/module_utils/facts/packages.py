@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from . import packages_apt, packages_dnf, packages_zypper
+from . import history, kernel_guard, packages_apt, packages_dnf, packages_zypper
 from .context import Context
 from .system import family_of, os_release
 from .tree import Tree
@@ -19,6 +19,8 @@ def read(ctx: Context) -> None:
         ctx.cannot("packages", "neither apt nor dnf nor zypper is there")
     else:
         _READERS[found](ctx)
+        history.read(ctx, found)
+        kernel_guard.read(ctx, found)
 
 
 def manager(tree: Tree) -> str | None:

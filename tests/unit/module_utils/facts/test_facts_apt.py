@@ -89,7 +89,7 @@ def test_installed_is_what_matters(debian):
     debian.put("/var/lib/dpkg/status", "".join(stanza(name) for name in names + others))
     facts, context = read(debian)
     assert sorted(facts["installed"]) == sorted(names)
-    assert context.unknown.keys() <= {"packages.locked_by"}
+    assert context.unknown.keys() <= {"packages.locked_by", "packages.guard"}
 
 
 def test_states(debian):
