@@ -63,6 +63,7 @@ class Packages:
     cache_age: Maybe[float]
     manual: Maybe[tuple[str, ...]]
     history: Maybe[tuple[Command, ...]]
+    modules: Maybe[dict[str, Any]]  # dnf's: {nvidia-driver: {stream, state}}
 
     def version(self, name: str) -> Maybe[str]:
         """Return the installed version of a package, None if it is not installed."""
@@ -96,6 +97,7 @@ def read_packages(reader: Reader) -> Packages:
         cache_age=reader.number("packages.cache_age"),
         manual=reader.texts("packages.manual"),
         history=_history(reader),
+        modules=reader.table("packages.modules"),
     )
 
 

@@ -282,6 +282,7 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_cuda": _cuda,
     "gpu_toolkit_repository": _repository,
     "gpu_fabricmanager_repository": _repository,
+    "gpu_driver_repository": _repository,
     "gpu_container_runtime": _of_containers(containers.runtimes),
     "gpu_containerd_version": _version,
     "gpu_containerd_repository": _repository,

@@ -19,6 +19,8 @@ class Wishes:
     driver_flavour: str
     driver_source: str
     driver_method: str
+    driver_variant: str
+    driver_repository: Mapping[str, Any] | None
     driver_owner: str
     operator_version: str | None
     cuda: str | None

@@ -34,11 +34,25 @@ def sources(context: Context) -> list[str]:
 
 
 def cuda_repository(context: Context) -> bool:
-    """Say whether NVIDIA's repository is configured on the host."""
+    """Say whether NVIDIA's repository, or the mirror that is asked for, is configured on the host."""
+    wish = context.wishes.driver_repository
+    mirror = wish["url"].rstrip("/") if wish is not None else None
     return any(
-        family.is_cuda_url(repository.url) and repository.enabled
+        repository.enabled and (repository.url.rstrip("/") == mirror if mirror else family.is_cuda_url(repository.url))
         for repository in each(context.host.packages.repositories)
     )
+
+
+def offers(context: Context, name: str) -> Any:
+    """Return what is on offer of a package.
+
+    The facts leave out Ubuntu's headless metapackages, which come from one source package with nvidia-driver-*.
+    """
+    found = context.host.packages.offers(name)
+    if not found and name.startswith("nvidia-headless-"):
+        twin = name.replace("nvidia-headless-no-dkms-", "nvidia-headless-").replace("-headless-", "-driver-")
+        return context.host.packages.offers(twin)
+    return found
 
 
 def of_branch(context: Context, branch: str, source: str, version: str | None = None) -> Iterator[Candidate]:
@@ -74,6 +88,9 @@ def _series(context: Context, branch: str, source: str, flavour: str) -> list[An
     asked = context.wishes.driver_method
     if asked != "auto":
         rows = [row for row in rows if row.method == asked]
+    if context.wishes.driver_variant != "auto":
+        rows = [row for row in rows if has_variant(row, context.wishes.driver_variant)] or (
+            [] if context.host.os.id == "ubuntu" and source == "distro" else rows)
     installed = context.installed
     if installed is not None and installed.branch == branch:
         rows.sort(key=lambda row: (row is not installed.series, row.method != installed.method))
@@ -81,6 +98,11 @@ def _series(context: Context, branch: str, source: str, flavour: str) -> list[An
         rows = [row for row in rows if row.method == "dkms" or _precompiled_is_there(context, row, flavour)] or rows
         rows.sort(key=lambda row: (row.method != "precompiled", not row.default))
     return rows
+
+
+def has_variant(series: Any, variant: str) -> bool:
+    """Say whether a series is of the variant that is asked for."""
+    return bool(series.variant == ("server" if variant == "server" else ""))
 
 
 def _precompiled_is_there(context: Context, series: Any, flavour: str) -> bool:
@@ -159,20 +181,20 @@ def _runs_already(context: Context, version: str) -> bool:
 
 def _offered(context: Context, series: Any, flavour: str, packages: Any, version: str | None) -> Iterator[Candidate]:
     main = main_package(context, series, packages)
-    offers = context.host.packages.offers(main)
+    offered = offers(context, main)
     if not is_offered_fact(context, series):
         found = [version] if version else _predicted(context, series)
         for one in found:
             yield _candidate(context, series, flavour, packages, one, predicted=True)
         return
-    known = _versions_of(series.branch, offers)
+    known = _versions_of(series.branch, offered)
     if version is not None:
         yield _candidate(context, series, flavour, packages, version, lacking=() if version in known else (main,))
         return
     for one in known[:_MOST_VERSIONS]:
         yield _candidate(context, series, flavour, packages, one)
     if not known:
-        lies = [versions.upstream(one) for one in each(offers)] if offers else []
+        lies = [versions.upstream(one) for one in each(offered)] if offered else []
         newest = next((one for one in lies if one), None)
         yield _candidate(context, series, flavour, packages, newest, lacking=() if newest else (main,))
 
@@ -181,7 +203,7 @@ def main_package(context: Context, series: Any, packages: Any) -> str:
     """Return the package whose candidates decide the version."""
     names = [packages.packages[0], *(name for group in packages.alternatives for name in group)]
     filled = [family.fill(name, series.branch, series.version, context.boot) for name in names]
-    return next((name for name in filled if context.host.packages.offers(name)), filled[0])
+    return next((name for name in filled if offers(context, name)), filled[0])
 
 
 def is_offered_fact(context: Context, series: Any) -> bool:
@@ -221,9 +243,9 @@ def _predicted(context: Context, series: Any) -> list[str | None]:
     return list(rows[:_MOST_VERSIONS]) or [None]
 
 
-def _versions_of(branch: str, offers: Any) -> list[str]:
+def _versions_of(branch: str, offered: Any) -> list[str]:
     found: list[str] = []
-    for one in each(offers):
+    for one in each(offered):
         upstream = versions.upstream(one)
         if upstream and versions.try_parse(upstream) and versions.branch_of(upstream) == branch:
             found.append(upstream)
@@ -270,17 +292,16 @@ def _package_versions(
         if predicted or version is None:
             chosen[name] = _predicted_version(series, packages, pattern, version)
             continue
-        offered = list(each(context.host.packages.offers(name)))
+        offered = list(each(offers(context, name)))
         found = next((one for one in offered if versions.upstream(one) == version), None)
         if found is None and offered and not any(_is_driver_version(one) for one in offered):
             found = offered[0]
         if found is not None:
             chosen[name] = found
-        elif name == packages.source_package and isinstance(context.host.packages.offers(name), tuple):
+        elif name == packages.source_package and isinstance(offers(context, name), tuple):
             missing.append(name)
     if not predicted and main not in chosen and version is not None:
-        offers = each(context.host.packages.offers(main))
-        found = next((one for one in offers if versions.upstream(one) == version), None)
+        found = next((one for one in each(offers(context, main)) if versions.upstream(one) == version), None)
         if found is not None:
             chosen = {main: found, **chosen}
     if series.method == "precompiled" and needs_own_module(packages) and context.boot is not None and version:

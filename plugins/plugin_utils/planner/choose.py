@@ -28,16 +28,36 @@ _MOST_JUDGED = 40
 def choose(context: Context) -> None:
     """Fill in ``candidate`` (what the host gets), ``asked`` (what was asked for and is refused) and why."""
     if context.wishes.driver_is_asked:
-        _asked(context)
+        _asked(context, context.wishes.driver_branch)
+    elif context.installed is not None and (wish := _other_wish(context)) is not None:
+        _asked(context, context.installed.branch, wish)
     elif context.installed is not None:
         _sticky(context)
     else:
         _best(context, _auto(context))
 
 
-def _asked(context: Context) -> None:
+def _other_wish(context: Context) -> str | None:
+    """Return the variable that asks for another flavour, source, method or variant than what is installed has."""
+    installed, wishes = context.installed, context.wishes
+    if installed is None or installed.method == "runfile":
+        return None
+    here = candidates.present(context)
+    for variable, asked, there in (
+        ("flavour", wishes.driver_flavour, installed.flavour),
+        ("source", wishes.driver_source, installed.source),
+        ("method", wishes.driver_method, here.method if here is not None else installed.method),
+    ):
+        if asked not in ("auto", "custom") and there is not None and asked != there:
+            return f"gpu_driver_{variable}"
+    series, variant = installed.series, wishes.driver_variant
+    if variant != "auto" and installed.source == "distro" and series is not None and context.host.os.id == "ubuntu":
+        return None if candidates.has_variant(series, variant) else "gpu_driver_variant"
+    return None
+
+
+def _asked(context: Context, branch: str, variable: str | None = None) -> None:
     wishes = context.wishes
-    branch = wishes.driver_branch
     if branch == "auto":
         branch = versions.branch_of(wishes.driver_version or "")
     found = _lazy(one for source in candidates.sources(context)
@@ -51,7 +71,7 @@ def _asked(context: Context) -> None:
         found = [candidates.bare(context, branch, wishes.driver_version, candidates.sources(context)[0])]
     refused = _first_without_error(context, found)
     if context.candidate is not None:
-        _say(context, f"gpu_driver_{'version' if wishes.driver_version else 'branch'} asks for it")
+        _say(context, f"{variable or 'gpu_driver_' + ('version' if wishes.driver_version else 'branch')} asks for it")
         return
     context.asked = refused
     refusals, context.refusals = context.refusals, []
