@@ -122,10 +122,24 @@ def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
     for repository in repositories:
         if repository["purpose"] == "distro":
             continue
-        address = next((word for word in repository["content"].replace("=", " ").split() if "://" in word), "")
+        words = repository["content"].replace("=", " ").split()
+        address = next((word for word in words if "://" in word or word.startswith("file:/")), "")
         found += [one.file for one in each(context.host.packages.repositories)
-                  if one.file != repository["path"] and address and one.url.rstrip("/") == address.rstrip("/")]
+                  if one.file != repository["path"] and address and _same(one.url, address)]
     return list(dict.fromkeys(found))
+
+
+def _same(left: str, right: str) -> bool:
+    """Say whether two addresses mean one repository; the module that takes files out compares them alike."""
+    return _address(left) == _address(right)
+
+
+def _address(url: str) -> str:
+    text = url.strip().lower().rstrip("/").removeprefix("mirror+").replace("https:", "http:", 1)
+    for arch in ("$(arch)", "amd64", "arm64", "ppc64el"):
+        text = text.removesuffix(f"/{arch}")
+    scheme, _colon, rest = text.partition(":")
+    return f"{scheme}:/{rest.lstrip('/')}"
 
 
 def describe(context: Context, row: Any) -> dict[str, Any]:

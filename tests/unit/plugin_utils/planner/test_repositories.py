@@ -6,6 +6,7 @@ from typing import Any
 
 import as_planned
 import hosts
+import pytest
 
 OWN = {"url": "https://mirror.example/toolkit", "suite": "/", "components": [], "key_url": "https://mirror.example/key.asc",
        "fingerprint": "70D6 1122 6262 FE7F 868E  5DE9 FEF8 AA56 C8A2 655E"}
@@ -64,6 +65,20 @@ def test_own_toolkit_repository(plan: Any) -> None:
     assert repository["key"]["fingerprint"] == "70D611226262FE7F868E5DE9FEF8AA56C8A2655E"
     done = as_planned.carry_out(facts, made)
     assert plan(done, gpu_toolkit_repository=OWN)["changes"] == []
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [
+    ("file:/srv/toolkit", "file:///srv/toolkit/"),
+    ("https://mirror.example/stable/deb/amd64", "http://mirror.example/stable/deb/$(ARCH)"),
+])
+def test_a_second_file_is_seen_however_it_writes_the_address(plan: Any, ours: str, theirs: str) -> None:
+    wish = {"gpu_toolkit_repository": {**OWN, "url": ours}}
+    facts = hosts.containers(hosts.fresh("debian 13"))
+    done = as_planned.carry_out(facts, plan(facts, **wish))
+    old = "/etc/apt/sources.list.d/nvidia-container-toolkit.list"
+    done["packages"]["repositories"].append({"id": "x", "url": theirs, "suites": ["/"], "file": old, "enabled": True,
+                                             "signed_by": "/usr/share/keyrings/old.gpg"})
+    assert [(one["target"], one["after"]) for one in plan(done, **wish)["changes"]] == [(old, None)]
 
 
 def test_own_fabric_manager_repository_makes_the_archives_driver_possible(plan: Any) -> None:
