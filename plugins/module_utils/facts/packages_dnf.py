@@ -8,10 +8,14 @@ Source: dnf.conf(5), dnf-versionlock(8), dnf-automatic(8), dnf5-versionlock(8).
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from typing import Any
 
+from ..packages import books, dnf_conf
+from ..packages.base import Package
 from . import locks, names, rpmdb
+from .candidate import coming
 from .context import Context
 
 _REPOS = "/etc/yum.repos.d"
@@ -19,6 +23,7 @@ _VARS = ("/usr/share/dnf5/vars.d", "/etc/yum/vars", "/etc/dnf/vars")
 _CONFIGS = ("/etc/dnf/dnf.conf", "/etc/yum.conf")
 _LOCK_LISTS = ("/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list")
 _LOCK_TOML = "/etc/dnf/versionlock.toml"
+_DROP_INS = ("/usr/share/dnf5/libdnf.conf.d", "/etc/dnf/libdnf5.conf.d")
 _NEVRA = re.compile(
     r"^(?P<name>.+?)-(?P<evr>(?:\d+:)?[^-:]*\d[^-:]*-[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686|src))?$"
 )
@@ -41,13 +46,18 @@ _ASKED = (
 def read(ctx: Context) -> None:
     tree = ctx.tree
     releases, found = rpmdb.common(ctx, "dnf", _REPOS, _VARS)
-    _available(ctx, set(releases), found or [])
+    _available(ctx, set(releases) | coming(ctx.known), found or [])
     with ctx.attempt("packages.held"):
         held, pins = version_locks(ctx, found)
         ctx.set("packages.held", held)
         ctx.set("packages.pins", pins + excludes(ctx))
     if "packages.held" in ctx.unknown:
         ctx.cannot("packages.pins", ctx.unknown["packages.held"])
+    with ctx.attempt("packages.versionlock"):
+        works = _generations(ctx)[1] or _plugin_on(ctx)
+        ctx.set("packages.versionlock", "plugin" if works else "missing")
+    with ctx.attempt("packages.installonly_limit"):
+        ctx.set("packages.installonly_limit", installonly_limit(ctx))
     with ctx.attempt("packages.auto_upgrades"):
         ctx.set("packages.auto_upgrades", auto_upgrades(ctx, found))
     with ctx.attempt("packages.modules"):
@@ -98,34 +108,72 @@ def put_offers(ctx: Context, text: str, installed: set[str], releases: set[str])
 
 
 def version_locks(ctx: Context, found: list[rpmdb.Rpm] | None) -> tuple[list[str], list[dict[str, Any]]]:
-    """Names that versionlock keeps, and its entries as pins. Without the plugin the list has no effect."""
-    held: set[str] = set()
-    pins: list[dict[str, Any]] = []
-    if _plugin_on(ctx):
-        for path in _LOCK_LISTS:
-            for line in (ctx.tree.text(path) or "").splitlines():
-                entry = line.split("#", 1)[0].strip()
-                if not entry:
-                    continue
-                excluded = entry.startswith("!")
-                match = _NEVRA.match(entry.lstrip("!"))
-                name, evr = (match.group("name"), match.group("evr")) if match else (entry.lstrip("!"), "*")
-                evr = evr[2:] if evr.startswith("0:") else evr
-                pins.append(
-                    {"package": name, "pin": f"version {evr}", "priority": -1 if excluded else 1001, "file": path}
-                )
-                if not excluded:
-                    held.add(name)
-    text = ctx.tree.text(_LOCK_TOML) or ""  # dnf5: built in
-    for block in re.split(r"(?m)^\[\[packages\]\]", text)[1:]:
-        name5 = re.search(r"(?m)^name\s*=\s*[\"']([^\"']+)", block)
-        value = re.search(r"(?m)^(?:value|key)\s*=.*", block)
-        version = re.search(r"(?m)^value\s*=\s*[\"']([^\"']+)", block)
-        if name5 and value:
-            held.add(name5.group(1))
-            evr = version.group(1) if version else "*"
-            pins.append({"package": name5.group(1), "pin": f"version {evr}", "priority": 1001, "file": _LOCK_TOML})
-    return sorted(held), pins
+    """Names that do not move or come in, by versionlock or an exclusion, and versionlock's entries as pins.
+
+    With both generations of dnf on the host a name is held when both hold it.
+    """
+    plugin, four, five = _plugin_on(ctx), *_generations(ctx)
+    texts = [(books.VersionLockList(path), ctx.tree.text(path) or "") for path in _LOCK_LISTS if plugin]
+    lists = [(book, book.entries(text)) for book, text in texts]
+    toml = books.VersionLockToml()
+    entries = toml.entries(ctx.tree.text(_LOCK_TOML) or "")
+    excluded = [row["package"] for row in excludes(ctx) if row["file"] in _CONFIGS]
+    pins = [_pin(entry, book.path) for book, rows in lists for entry in rows] + [_toml_pin(entry) for entry in entries]
+    there: dict[str, list[Package]] = {}
+    for one in found or []:
+        there.setdefault(one.name, []).append(Package(one.name, one.name, one.evr, False))
+    offered = ctx.facts.get("packages", {}).get("available") or {}
+    named = {pin["package"] for pin in pins} | {word for word in excluded if not books.is_glob(word)}
+
+    def by(book: books.Book, rows: list[str], name: str) -> bool:
+        about = [entry for entry in rows if book.concerns(entry, name)]
+        return book.is_held(about, there.get(name, [])) or (found is None and bool(about))
+
+    held = []
+    for name in sorted({*there, *offered, *named}):
+        out = any(fnmatch.fnmatchcase(name, word) for word in excluded)
+        by4 = out or any(by(book, rows, name) for book, rows in lists)
+        by5 = out or by(toml, entries, name)
+        if (by4 or not four) and (by5 or not five) and not books.is_glob(name):
+            held.append(name)
+    return held, pins
+
+
+def _generations(ctx: Context) -> tuple[bool, bool]:
+    """Whether dnf 4 and dnf 5 work here; a tree without either is taken for what it has lock files of."""
+    five = ctx.which("dnf5") is not None
+    four = ctx.which("dnf-3", "dnf4") is not None or (ctx.which("dnf") is not None and not five)
+    if not four and not five:
+        five = ctx.tree.isfile(_LOCK_TOML)
+        four = not five
+    return four, five
+
+
+def _pin(entry: str, path: str) -> dict[str, Any]:
+    excluded = entry.startswith("!")
+    match = _NEVRA.match(entry.lstrip("!"))
+    name, evr = (match.group("name"), match.group("evr")) if match else (entry.lstrip("!"), "*")
+    evr = evr[2:] if evr.startswith("0:") else evr
+    return {"package": name, "pin": f"version {evr}", "priority": -1 if excluded else 1001, "file": path}
+
+
+def _toml_pin(entry: str) -> dict[str, Any]:
+    name, _mark, condition = entry.partition(" ")
+    if condition == books.VersionLockToml.NOTHING:
+        return {"package": name, "pin": "version *", "priority": -1, "file": _LOCK_TOML}
+    version = re.sub(r"^evr ==? ", "", condition) or "*"
+    return {"package": name, "pin": f"version {version}", "priority": 1001, "file": _LOCK_TOML}
+
+
+def installonly_limit(ctx: Context) -> int:
+    """How many kernels dnf lets stand side by side; 0 = any number. dnf.conf outweighs dnf 5's drop-ins."""
+    limit = dnf_conf.limit_of(ctx.tree.text(dnf_conf.PATH) or "")
+    if limit is None and _generations(ctx)[1]:
+        paths = [path for directory in _DROP_INS for path in ctx.tree.glob(directory, "*.conf")]
+        files = {path.rsplit("/", 1)[-1]: path for path in paths}
+        limits = [dnf_conf.limit_of(ctx.tree.text(files[name]) or "") for name in sorted(files)]
+        limit = next((one for one in reversed(limits) if one is not None), None)
+    return dnf_conf.DEFAULT_LIMIT if limit is None else limit
 
 
 def _plugin_on(ctx: Context) -> bool:

@@ -100,11 +100,11 @@ class VersionLockList:
         return fnmatch.fnmatchcase(name, self._split(entry)[0])
 
     def is_held(self, about: Sequence[str], packages: Sequence[Package]) -> bool:
-        """Each installed version is named and no other, or the name is excluded as a whole."""
+        """Nothing is allowed but what is installed, or the name is excluded as a whole."""
         if any(entry.startswith("!") and not self._split(entry)[1] for entry in about):
             return True
         allowed = {self._split(entry)[1] for entry in about if not entry.startswith("!")}
-        return bool(allowed) and allowed == {_plain(p.version) for p in packages}
+        return bool(allowed) and allowed <= {_plain(p.version) for p in packages}
 
     def opens(self, about: Sequence[str], packages: Sequence[Package]) -> list[str]:
         """An entry for another version allows that one too."""
@@ -122,7 +122,7 @@ class VersionLockToml:
 
     path = "/etc/dnf/versionlock.toml"
     word = "versionlock"
-    _NOTHING = "evr < 0"
+    NOTHING = "evr < 0"
     _HEAD = re.compile(r"(?m)^[ \t]*\[\[\s*packages\s*\]\][^\n]*\n?")
     _INLINE = re.compile(r"(?m)^[ \t]*packages\s*=")
 
@@ -153,7 +153,7 @@ class VersionLockToml:
 
     def block(self, name: str) -> list[str]:
         """See the class."""
-        return [f"{name} {self._NOTHING}"]
+        return [f"{name} {self.NOTHING}"]
 
     def edit(self, text: str, drop: Sequence[str], add: Sequence[str], pin_set: str) -> str:
         """The comment in each block is for people; dnf5 keeps it when it writes the file anew."""
@@ -176,13 +176,13 @@ class VersionLockToml:
     def _versions(self, about: Iterable[str]) -> set[str]:
         """Versions that are allowed by name; "" stands for any other condition."""
         exact = {re.sub(r"^\S+ evr ==? ", "", e) if re.match(r"^\S+ evr ==? \S+$", e) else "" for e in about
-                 if not e.endswith(f" {self._NOTHING}")}
+                 if not e.endswith(f" {self.NOTHING}")}
         return {_plain(version) for version in exact}
 
     def is_held(self, about: Sequence[str], packages: Sequence[Package]) -> bool:
-        """Each installed version is named and no other, or nothing is allowed."""
+        """Nothing is allowed but what is installed."""
         allowed = self._versions(about)
-        return bool(about) and (not allowed or allowed == {_plain(p.version) for p in packages})
+        return bool(about) and allowed <= {_plain(p.version) for p in packages}
 
     def opens(self, about: Sequence[str], packages: Sequence[Package]) -> list[str]:
         """What allows a version that is not installed, or that cannot be told."""

@@ -173,7 +173,7 @@ def test_versionlock(rocky, as_host):
     assert read(as_host)[0]["held"] == [], "without the plugin the list has no effect"
     rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
     facts, _rest = read(as_host)
-    assert facts["held"] == ["kernel-core", "nvidia-driver-cuda", "plain-name"]
+    assert facts["held"] == ["kernel-core", "nvidia-driver-cuda"], "a name without a version locks nothing"
     pins = {row["package"]: (row["pin"], row["priority"]) for row in facts["pins"]}
     assert pins["kernel-core"] == (f"version {NEW}", 1001)
     assert pins["nvidia-driver-cuda"] == ("version 3:580.95.05-1.el9", 1001)
@@ -185,10 +185,41 @@ def test_versionlock(rocky, as_host):
 def test_versionlock_of_dnf5(rocky, as_host):
     rocky.put(
         "/etc/dnf/versionlock.toml",
-        'version = "1.0"\n\n[[packages]]\nname = "kernel-core"\ncomment = "x"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "="\nvalue = "0:6.1-1"\n',
+        'version = "1.0"\n\n[[packages]]\nname = "kernel-core"\ncomment = "x"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "="\nvalue = "0:VERSION"\n'
+        '[[packages]]\nname = "kernel-rt"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "0"\n'.replace("VERSION", NEW),
     )
     facts, _rest = read(as_host)
-    assert facts["held"] == ["kernel-core"] and facts["pins"][0]["pin"] == "version 0:6.1-1"
+    assert facts["held"] == ["kernel-core", "kernel-rt"] and facts["versionlock"] == "plugin"
+    assert [row["pin"] for row in facts["pins"]] == [f"version 0:{NEW}", "version *"]
+    text = (rocky.root / "etc/dnf/versionlock.toml").read_text()
+    rocky.put("/etc/dnf/versionlock.toml", text.replace(NEW, "99-1"))
+    assert read(as_host)[0]["held"] == ["kernel-rt"], "it may move to that version"
+
+
+def test_what_holds_with_both_generations_of_dnf(rocky, as_host):
+    rocky.put("/usr/bin/dnf-3")
+    rocky.put("/usr/bin/dnf5")
+    rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
+    rocky.put("/etc/dnf/plugins/versionlock.list", "!kernel-devel\n!kernel\n")
+    rocky.put("/etc/dnf/versionlock.toml", 'version = "1.0"\n[[packages]]\nname = "kernel"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "0"\n')
+    assert read(as_host)[0]["held"] == ["kernel"], "held is what both hold"
+    rocky.put("/etc/dnf/dnf.conf", "[main]\nexclude=kernel-d*\n")
+    assert read(as_host)[0]["held"] == ["kernel", "kernel-devel"], "both read dnf.conf"
+
+
+@pytest.mark.parametrize("conf, drop_in, five, limit", [
+    (None, None, False, 3), ("[main]\n", None, False, 3), ("[main]\ninstallonly_limit=7\n", None, False, 7),
+    ("[main]\ninstallonly_limit = <off>\n", None, False, 0), ("[main]\n", "[main]\ninstallonly_limit=0\n", True, 0),
+    ("[main]\ninstallonly_limit=4\n", "[main]\ninstallonly_limit=0\n", True, 4), ("[main]\n", "[main]\ninstallonly_limit=9\n", False, 3),
+])  # fmt: skip
+def test_how_many_kernels_stand_side_by_side(rocky, as_host, conf, drop_in, five, limit):
+    rocky.put("/usr/bin/dnf5" if five else "/usr/bin/dnf-3")
+    if conf is not None:
+        rocky.put("/etc/dnf/dnf.conf", conf)
+    if drop_in is not None:
+        rocky.put("/etc/dnf/libdnf5.conf.d/50-x.conf", drop_in)
+    facts, _rest = read(as_host)
+    assert facts["installonly_limit"] == limit and facts["versionlock"] == ("plugin" if five else "missing")
 
 
 def test_excludes(rocky, as_host):
@@ -196,6 +227,7 @@ def test_excludes(rocky, as_host):
     rocky.link("/etc/yum.conf", "dnf/dnf.conf")
     facts, _rest = read(as_host)
     assert [row["package"] for row in facts["pins"]] == ["kernel-rt*", "linux-firmware", "nvidia-settings", "x"]
+    assert facts["held"] == ["linux-firmware", "nvidia-settings", "x"]
     assert facts["auto_upgrades"]["excluded"] == ["kernel-rt*", "linux-firmware", "nvidia-settings", "x"]
 
 
