@@ -23,6 +23,8 @@ class DriverDecision:
     packages: dict[str, str | None] = field(default_factory=dict)
     prerequisites: list[str] = field(default_factory=list)
     remove: list[str] = field(default_factory=list)
+    streams: dict[str, str] = field(default_factory=dict)
+    reinstall: list[str] = field(default_factory=list)
     hold: list[str] = field(default_factory=list)
     hold_pattern: str | None = None
     fabricmanager: dict[str, Any] | None = None

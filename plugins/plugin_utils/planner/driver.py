@@ -12,7 +12,7 @@ from ..model.decisions import DriverDecision
 from ..model.facts import each
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, fabric, family, repositories
+from . import candidates, exchange, fabric, family, repositories
 
 MODPROBE_PATH = "/etc/modprobe.d/baremetal-nvidia.conf"
 MODPROBE = """# Managed by the Ansible collection baremetal.nvidia: changes are overwritten.
@@ -46,6 +46,7 @@ def fill(context: Context) -> None:
     _module(context, decision, chosen)
     _fabric(context, decision, chosen)
     _services(context, decision, chosen)
+    _exchange(context, decision, chosen)
     decision.repositories = repositories.for_driver(context, chosen)
     decision.components = list(chosen.series.components) if chosen.series is not None else []
     decision.hold = sorted({*decision.packages, *decision.fabric, *_staying_family(context, decision)})
@@ -71,8 +72,6 @@ def _packages(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     if chosen.method == "dkms" and chosen.packages.dkms_name and chosen.version:
         decision.dkms = {"name": chosen.packages.dkms_name, "version": chosen.version}
     decision.module = chosen.packages.module
-    if not chosen.installed:
-        decision.remove = _conflicting(context, chosen)
 
 
 def _other_modules(context: Context, chosen: Candidate) -> dict[str, str | None]:
@@ -100,30 +99,14 @@ def _prerequisites(context: Context, decision: DriverDecision, chosen: Candidate
     decision.prerequisites = list(dict.fromkeys(names))
 
 
-def _conflicting(context: Context, chosen: Candidate) -> list[str]:
-    """Return the driver packages that have to go: those of another branch, flavour or source."""
-    installed = context.host.packages.installed
-    if not isinstance(installed, dict):
-        return []
-    wanted = set(chosen.versions)
-    gone = []
-    for name, version in installed.items():
-        if name in wanted or not family.names_driver_version(name):
-            continue
-        upstream = versions.upstream(version)
-        other_branch = upstream is not None and len(versions.branch_of(upstream)) == 3 and (
-            versions.branch_of(upstream) != chosen.branch and _carries_branch(name)
-        )
-        other_flavour = family.is_module_package(name) and context.installed is not None and (
-            context.installed.flavour is not None and context.installed.flavour != chosen.flavour
-        )
-        if other_branch or other_flavour:
-            gone.append(name)
-    return sorted(gone)
-
-
-def _carries_branch(name: str) -> bool:
-    return any(part.isdigit() and len(part) == 3 for part in name.replace("tesla-", "").split("-"))
+def _exchange(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
+    """Fill in what goes, what moves along, the module stream, and what was cut off in the middle."""
+    coming = {**decision.packages, **decision.fabric}
+    if not chosen.installed:
+        decision.remove = exchange.removed(context, chosen, coming)
+        decision.packages.update(exchange.alongside(context, chosen, coming, decision.remove))
+    decision.streams = exchange.streams(context, chosen)
+    decision.reinstall = exchange.again(context, chosen, decision.packages)
 
 
 def _module(context: Context, decision: DriverDecision, chosen: Candidate) -> None:

@@ -25,6 +25,8 @@ def for_driver(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
 def _for_source(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
     if context.packaging is None or chosen.series is None or context.wishes.driver_source == "custom":
         return []
+    if chosen.source == "nvidia" and context.wishes.driver_repository is not None:
+        return [own(context, "cuda", context.wishes.driver_repository)]
     if chosen.source == "nvidia":
         if candidates.cuda_repository(context) and not _ours(context, "cuda"):
             return []
@@ -97,10 +99,13 @@ def _is_there(context: Context, path: str) -> bool:
 def own(context: Context, name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
     """Return a repository that the person named, in the shape of :func:`describe`."""
     if context.packaging is not None and context.packaging.manager != "apt":
-        path = f"/etc/yum.repos.d/baremetal-nvidia-{name}.repo"
+        dnf = context.packaging.manager == "dnf"
+        path = f"{'/etc/yum.repos.d' if dnf else '/etc/zypp/repos.d'}/baremetal-nvidia-{name}.repo"
         key = f"/etc/pki/rpm-gpg/baremetal-nvidia-{name}.asc"
         content = (f"[baremetal-nvidia-{name}]\nname=baremetal-nvidia-{name}\nbaseurl={wish['url']}\nenabled=1\n"
                    f"gpgcheck=1\ngpgkey=file://{key}\n")
+        if name == "cuda":  # first among equals: module and libraries never come from two places
+            content += "priority=50\nmodule_hotfixes=1\n" if dnf else "priority=50\n"
     else:
         path = f"/etc/apt/sources.list.d/baremetal-nvidia-{name}.sources"
         key = f"/etc/apt/keyrings/baremetal-nvidia-{name}.asc"

@@ -23,7 +23,7 @@ def changes(context: Context) -> Iterator[Change]:
     if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
         return
     steps = [*_prerequisites(context), *_prove(context), *_repair(context)]
-    steps += [*_remove(context), *_packages(context), *_fabric(context)]
+    steps += [*_stream(context), *_remove(context), *_packages(context), *_again(context), *_fabric(context)]
     yield from _sources(context, bool(steps))
     yield from steps
     yield from _module_options(context)
@@ -76,6 +76,22 @@ def _prove(context: Context) -> Iterator[Change]:
             before = kernel.module.version if kernel is not None and kernel.module else None
             yield Change(ROLE, "prove", release, before if isinstance(before, str) else None,
                          f"{chosen.version or 'R' + chosen.branch} ({chosen.flavour})", why="needs_build")
+
+
+def _stream(context: Context) -> Iterator[Change]:
+    """Yield the module stream of dnf that is switched with the packages."""
+    modules = context.host.packages.modules
+    for name, stream in context.driver.streams.items():
+        here = modules.get(name) if isinstance(modules, dict) else None
+        before = here.get("stream") if isinstance(here, dict) else None
+        yield Change(ROLE, "stream", name, str(before) if before else None, stream, _disruption(context))
+
+
+def _again(context: Context) -> Iterator[Change]:
+    """Yield packages whose module is not where it belongs."""
+    for name in context.driver.reinstall:
+        version = context.host.packages.version(name)
+        yield Change(ROLE, "reinstall", name, f"{version} without its module", str(version), _disruption(context))
 
 
 def _remove(context: Context) -> Iterator[Change]:
