@@ -14,7 +14,7 @@ PROGRAM_PATH = "/usr/local/lib/baremetal-nvidia/kernel-trial"
 UNIT_DIRECTORY = "/etc/systemd/system"
 EARLY, JUDGE = "baremetal-nvidia-trial-early.service", "baremetal-nvidia-trial.service"
 WATCHDOG_PATH = "/etc/systemd/system.conf.d/zz-baremetal-nvidia-trial.conf"
-WATCHDOG_SECONDS = 60
+WATCHDOG_SECONDS = 120
 _WANTED_BY = "sysinit.target.wants"
 
 # No daemon-reload is needed, as both are read at the next boot (a reload takes the GPUs from some running containers).
