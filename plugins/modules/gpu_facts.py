@@ -42,6 +42,15 @@ options:
     description: Seconds that any other program may take.
     type: int
     default: 10
+  candidates:
+    description:
+      - Ask the package manager's resolver which kernels the next full upgrade would bring (C(kernel.candidates)),
+        in a dry run without the holds that are ours. That takes the resolver's time, a second or two, so it is asked
+        only where a decision needs it.
+      - Without it C(kernel.candidates) is absent.
+    type: bool
+    default: false
+    version_added: 0.2.0
 attributes:
   check_mode:
     support: full
@@ -74,6 +83,10 @@ EXAMPLES = r"""
 - name: Show what the next boot would start
   ansible.builtin.debug:
     msg: "{{ ansible_facts['gpu_facts'].kernel.default_boot }}"
+
+- name: Read with the kernels that an upgrade would bring
+  baremetal.nvidia.gpu_facts:
+    candidates: true
 
 - name: Read a mounted image
   baremetal.nvidia.gpu_facts:
@@ -113,6 +126,9 @@ ansible_facts:
               C(boot.next_entry)), loaded modules that matter, and the installed kernels, oldest first.
             - C(nvidia) of an installed kernel is the module it would load; C(origin) is dkms, precompiled or runfile,
               C(module) the name of the file.
+            - With O(candidates), C(candidates) are the newest three kernels that an upgrade would bring or could bring
+              in its place, with the packages at their versions, whether they come as a security update (null where
+              the sources do not tell), and the repository or suite. An empty list means that none would come.
           type: dict
           returned: always
           sample:
@@ -132,6 +148,11 @@ ansible_facts:
                 extra_modules: [mlnx-ofed]
                 nouveau_in_initrd: false
                 packages: {image: linux-image-5.15.0-112-generic, headers: linux-headers-5.15.0-112-generic}
+            candidates:
+              - release: 5.15.0-113-generic
+                packages: {linux-image-5.15.0-113-generic: 5.15.0-113.123, linux-image-generic: 5.15.0.113.113}
+                security: true
+                origin: jammy-updates
         boot:
           description:
             - Firmware and boot loader. C(default_mode) is what decides in the boot loader's own configuration, saved,
@@ -298,6 +319,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 90},
             "smi_timeout": {"type": "int", "default": 60},
             "command_timeout": {"type": "int", "default": 10},
+            "candidates": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -312,6 +334,7 @@ def main() -> None:
         timeout=float(module.params["timeout"]),
         smi_timeout=float(module.params["smi_timeout"]),
         command_timeout=float(module.params["command_timeout"]),
+        ask_resolver=module.params["candidates"],
     )
     module.exit_json(changed=False, ansible_facts={"gpu_facts": facts})
 

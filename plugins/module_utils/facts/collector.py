@@ -10,6 +10,7 @@ from typing import Any
 
 from . import (
     boot,
+    candidates,
     containers,
     cuda,
     daemons,
@@ -37,7 +38,7 @@ _INTERNAL = ("kernel_packages", "nouveau_images", "smi_gpus", "smi_silent")
 _FABRIC_PACKAGES = "nvidia-fabricmanager", "cuda-drivers-fabricmanager", "nvidia-fabric-manager", "nv-fabricmanager"
 
 
-def groups(smi_timeout: float) -> list[list[Subject]]:
+def groups(smi_timeout: float, ask_resolver: bool = False) -> list[list[Subject]]:
     """What is read side by side; the order within a group matters where one subject builds on another."""
     return [
         [
@@ -49,7 +50,9 @@ def groups(smi_timeout: float) -> list[list[Subject]]:
                 limit=smi_timeout + 10,
             ),
         ],
-        [Subject("packages", packages.read, ("packages",), limit=40)],
+        # the resolver first: what is offered for the kernels that it names is read as for those that are installed
+        [Subject("candidates", candidates.read, ("kernel.candidates",), limit=45)] * ask_resolver
+        + [Subject("packages", packages.read, ("packages",), limit=40)],
         [Subject("initrd", nouveau.read_images, ("nouveau_images",), limit=60)],
         [
             Subject("system", system.read, ("os", "host")),
@@ -78,6 +81,7 @@ def collect(
     smi_timeout: float = 60.0,
     command_timeout: float = 10.0,
     limit: int = LIMIT,
+    ask_resolver: bool = False,
 ) -> Facts:
     """Everything that ``gpu_facts`` returns. Never raises for what a host is like."""
     tree = Tree(root)
@@ -86,7 +90,7 @@ def collect(
     def make(known: Facts, until: float) -> Context:
         return Context(tree, deadline=until, command_timeout=command_timeout, smi_timeout=smi_timeout, known=known)
 
-    outcome = gather(groups(smi_timeout), make, deadline)
+    outcome = gather(groups(smi_timeout, ask_resolver), make, deadline)
     facts, unknown = outcome.facts, outcome.unknown
     join(facts, unknown, tree)
     facts["read_at"] = int(time.time())

@@ -72,6 +72,7 @@ _AVAILABLE = re.compile(
     r"build-essential|gcc-\d+|libelf-dev|make)$"
 )
 _MODULES = re.compile(rf"^linux-modules-nvidia{_BRANCH}(?:-open)?-(?P<rest>.+)$")
+_MODULE_PARTS = re.compile(rf"^linux-(?:objects-nvidia{_BRANCH}(?:-open)?|signatures-nvidia)-(?P<rest>\d.+)$")
 _MODULES_META = re.compile(rf"^(?P<flavour>[a-z][a-z0-9-]*?){_SERIES}$")
 
 
@@ -101,6 +102,9 @@ def wanted_by(releases: Iterable[str]) -> Callable[[str], bool]:
         if modules:
             meta = _MODULES_META.match(modules.group("rest"))
             return modules.group("rest") in kernels or (meta is not None and meta.group("flavour") in kinds)
+        parts = _MODULE_PARTS.match(name)
+        if parts:
+            return parts.group("rest") in kernels
         if name.startswith(("linux-headers-", "linux-image-")) and name.split("-", 2)[2] in kernels:
             return True
         meta = _KERNEL_META.match(name)

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from . import aptconf, aptlists, dpkg, locks, names
+from .candidate import coming
 from .context import Context
 from .kernel import images
 from .system import arch as machine_of
@@ -45,7 +46,7 @@ def read(ctx: Context) -> None:
         ctx.cannot("packages.available", why)
         ctx.cannot("packages.origins", why)
     else:
-        _offers(ctx, sources, arch, releases, known or [])
+        _offers(ctx, sources, arch, releases | coming(ctx.known), known or [])
     with ctx.attempt("packages.pins"):
         rows = aptconf.pins(tree)
         ctx.set("packages.pins", rows[:_MOST_PINS])

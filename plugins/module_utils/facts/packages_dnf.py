@@ -130,9 +130,10 @@ def version_locks(ctx: Context, found: list[rpmdb.Rpm] | None) -> tuple[list[str
         return book.is_held(about, there.get(name, [])) or (found is None and bool(about))
 
     held = []
+    both = bool(set(there) & dnf_conf.WITHOUT_PLUGINS) and not five
     for name in sorted({*there, *offered, *named}):
         out = any(fnmatch.fnmatchcase(name, word) for word in excluded)
-        by4 = out or any(by(book, rows, name) for book, rows in lists)
+        by4 = out or (not both and any(by(book, rows, name) for book, rows in lists))
         by5 = out or by(toml, entries, name)
         if (by4 or not four) and (by5 or not five) and not books.is_glob(name):
             held.append(name)

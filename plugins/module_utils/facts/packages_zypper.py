@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from . import aptconf, locks, names, packages_dnf, rpmdb
+from .candidate import coming
 from .context import Context
 
 _REPOS = "/etc/zypp/repos.d"
@@ -36,7 +37,7 @@ _ASKED = (
 def read(ctx: Context) -> None:
     tree = ctx.tree
     releases, found = rpmdb.common(ctx, "zypper", _REPOS, ("/etc/zypp/vars.d",))
-    _available(ctx, set(releases), found or [])
+    _available(ctx, set(releases) | coming(ctx.known), found or [])
     with ctx.attempt("packages.held"):
         held, pins = zypper_locks(ctx, [one.name for one in found or []])
         ctx.set("packages.held", held)

@@ -142,7 +142,7 @@ def test_failing_smi(tmp_path, monkeypatch, driver_loaded):
 
 def test_documentation():
     documented = yaml.safe_load(gpu_facts.DOCUMENTATION)
-    assert set(documented["options"]) == {"root", "timeout", "smi_timeout", "command_timeout"}
+    assert set(documented["options"]) == {"root", "timeout", "smi_timeout", "command_timeout", "candidates"}
     assert {"check_mode", "diff_mode", "facts", "platform"} <= set(documented["attributes"])
     returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["gpu_facts"]["contains"]
     sections = {subject.paths[0].split(".")[0] for group in collector.groups(60) for subject in group} - {
