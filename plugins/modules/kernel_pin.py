@@ -13,9 +13,10 @@ description:
     and no automatic upgrade moves them. All of the set or nothing of it.
   - On Debian and Ubuntu these are dpkg holds, an apt preferences file with a negative priority, and an exclusion for
     unattended-upgrades.
-  - With dnf 4 these are entries of the versionlock plugin or, where that is not installed or switched off, exclusions in
-    F(/etc/dnf/dnf.conf). With dnf 5 they are entries of F(/etc/dnf/versionlock.toml). A host that has both is pinned for
-    both. dnf-automatic follows all of them. PackageKit and microdnf of dnf 4's generation follow exclusions only.
+  - With dnf 4 these are entries of the versionlock plugin or, where that is not installed or switched off, exclusions
+    in F(/etc/dnf/dnf.conf). With dnf 5 they are entries of F(/etc/dnf/versionlock.toml). A host that has both is pinned
+    for both. dnf-automatic follows all of them. Where PackageKit or microdnf of dnf 4's generation is installed, which
+    follow exclusions only, there are both.
   - With zypper these are locks in F(/etc/zypp/locks). YaST's online update, os-update, transactional-update and
     C(zypper purge-kernels) follow them. A person at a terminal can still answer zypper's question with "remove lock".
   - While a set holds kernels, C(installonly_limit) of dnf is made unlimited, since dnf throws out the oldest kernel
@@ -111,8 +112,8 @@ held:
       type: str
     how:
       description:
-        - V(hold) for what is installed and V(preference) for what is kept out, with apt. V(versionlock) or V(exclude) with
-          dnf, V(lock) with zypper.
+        - V(hold) for what is installed and V(preference) for what is kept out, with apt. V(versionlock) or V(exclude)
+          with dnf, V(lock) with zypper.
       type: str
     owner:
       description: V(ours) or V(person).

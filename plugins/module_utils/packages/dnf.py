@@ -1,7 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""dnf 4 and dnf 5: versionlock where it works, exclusions in dnf.conf where it does not.
+"""dnf 4 and dnf 5: versionlock where it works, exclusions in dnf.conf where it does not, both beside PackageKit.
 
 dnf-automatic follows both, since it reads the same configuration and loads the same plugins.
 """
@@ -60,7 +60,10 @@ class Dnf(Rpm):
         books: list[Book] = []
         if self.has4():
             path = self.lock_list()
-            books.append(VersionLockList(path) if path else dnf_conf.Excludes())
+            if path:
+                books.append(VersionLockList(path))
+            if not path or (self.names & dnf_conf.WITHOUT_PLUGINS and not self.has5()):
+                books.append(dnf_conf.Excludes())
         if self.has5():
             books.append(VersionLockToml())
         return books

@@ -19,6 +19,8 @@ PATH = "/etc/dnf/dnf.conf"
 DROP_IN = "/etc/dnf/libdnf5.conf.d/90-baremetal-nvidia.conf"
 DEFAULT_LIMIT = 3
 UNLIMITED = 0
+# These work on dnf 4's library, without its plugins: of all locks they follow exclusions alone (libdnf's dnf-sack.cpp).
+WITHOUT_PLUGINS = frozenset({"PackageKit", "microdnf"})
 _ABOVE = f"# {TITLE} (module kernel_pin): the next line keeps packages from moving"
 _COUNT = f"# {TITLE} (module kernel_pin): no kernel is thrown out by its count; before: "
 _KEYS = ("excludepkgs", "exclude")

@@ -35,6 +35,7 @@ class Rpm:
         self.sleep = sleep
         self.clock = clock
         self.proc = proc
+        self.names: set[str] = set()      # what is installed, as of the last look
         self._packages: dict[str, list[Package]] = {}
 
     # to be said by each
@@ -98,6 +99,7 @@ class Rpm:
             name, epoch, version, arch = fields
             evr = version if epoch in ("0", "", "(none)") else f"{epoch}:{version}"
             found.setdefault(name, []).append(Package(name, f"{name}-{evr}.{arch}", evr, False))
+        self.names = set(found)
         books = [(book, _Index(book, self._entries(book, self.text(book.path)))) for book in self.books()]
         self._packages = {}
         for name, packages in found.items():

@@ -250,6 +250,20 @@ def test_when_the_plugin_comes_the_exclusions_go(tmp_path: pathlib.Path) -> None
     assert list(state(host)["locks"]["kernel"]) == [f"/{LIST}"]
 
 
+@pytest.mark.parametrize("name", ["PackageKit", "microdnf"])
+def test_what_knows_no_plugins_is_kept_off_by_exclusions(tmp_path: pathlib.Path, name: str) -> None:
+    host = el(tmp_path).dnf4()
+    host.packages[name] = ["1-1"]
+    host.family, host.others = EL, EL_OTHERS
+    assert {row["how"] for row in pin(host).held} == {"versionlock"}
+    assert "excludepkgs=kernel," in host.read(CONF) and "kernel-core-0:" in host.read(LIST)
+    host.write(LIST, "")
+    assert held(host) == set(), "held for one and not for the other is not held"
+    assert pin(host).changed and not pin(host).changed
+    pin(host, present=False, packages=(), deny=())
+    assert "excludepkgs" not in host.read(CONF) and host.read(LIST) == ""
+
+
 @pytest.mark.parametrize("before, kernels, after", [
     ("[main]\ninstallonly_limit=3\n", 1, 0),
     ("[main]\ninstallonly_limit=2\n", 1, 0),

@@ -182,6 +182,15 @@ def test_versionlock(rocky, as_host):
     assert read(as_host)[0]["held"] == []
 
 
+def test_versionlock_is_not_enough_where_packagekit_is(rocky, as_host):
+    rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
+    rocky.put("/etc/dnf/plugins/versionlock.list", LOCKS)
+    more = programs(rpm=children.Result(rc=0, out=RPM_QA + rpms(("PackageKit", 0, "1.2-1", ARCH))))
+    assert read(as_host, more)[0]["held"] == []
+    rocky.put("/etc/dnf/dnf.conf", "[main]\nexclude=kernel-core\n")
+    assert read(as_host, more)[0]["held"] == ["kernel-core"]
+
+
 def test_versionlock_of_dnf5(rocky, as_host):
     rocky.put(
         "/etc/dnf/versionlock.toml",
