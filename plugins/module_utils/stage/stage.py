@@ -65,7 +65,7 @@ class Stage:
     def __init__(self, run: Runner, store: Store, root: str = "/", run_id: str = "", lock_timeout: float = 300.0,
                  manager: Debs | Rpms | None = None) -> None:
         self.run, self.store, self.root, self.run_id, self.lock_timeout = run, store, root, run_id, lock_timeout
-        self.backend = detect.backend(run)
+        self.backend = detect.backend(run, root)
         name = self.backend.name
         self.manager: Debs | Rpms = manager or (
             Debs(run, root, SHIMS) if name == "apt" else Rpms(run, "zypper" if name == "zypper" else "dnf", SHIMS))
