@@ -38,6 +38,14 @@ def forget(settings: Settings) -> None:
     _path(settings).unlink(missing_ok=True)
 
 
+def release(settings: Settings, name: str) -> None:
+    """Give the port of one host that is gone to others."""
+    with _taken():
+        ours = _chosen(settings)
+        if ours.pop(name, None) is not None:
+            _path(settings).write_text(json.dumps(ours))
+
+
 def _path(settings: Settings) -> Path:
     return settings.state / "ports.json"
 
