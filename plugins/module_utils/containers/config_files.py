@@ -182,6 +182,8 @@ def _record(path: str, fresh: dict[str, Any], data: dict[str, Any]) -> None:
             by_path[tuple(entry["path"])] = entry
     known["sets"] = list(by_path.values())
     known["imports"] += [entry for entry in fresh["imports"] if entry not in known["imports"]]
+    if fresh["imports"]:
+        known["imports_there"] = fresh.get("imports_there", False)
     known["version"] = known["version"] or fresh["version"]
 
 

@@ -31,7 +31,7 @@ _ERRORS = ("invalid_toml", "version_too_high", "drop_in_newer", "missing_import"
 def decide(containers: Mapping[str, Any] | None, *, default_runtime: str | None = None,
            runtime_path: str = RUNTIME_PATH, version: str | None = None, settings: Settings = NONE,
            state: str = "present", record: Mapping[str, Any] | None = None) -> Decision:
-    """Decide from ``facts["containers"]``. ``version`` counts where no containerd is installed yet."""
+    """Decide from ``facts["containers"]``. ``version`` is the one that is to be there, where it is another one."""
     containerd = table_at(containers, ("containerd",))
     config = table_at(containerd, ("config",))
     main = _text(config.get("path")) or MAIN_PATH
@@ -39,7 +39,7 @@ def decide(containers: Mapping[str, Any] | None, *, default_runtime: str | None 
                              if isinstance(text, str) and isinstance(path, str)}
     if isinstance(config.get("text"), str):
         files[main] = config["text"]
-    return work_out(files, main, _text(containerd.get("version")) or version, owner=_text(containerd.get("owner")),
+    return work_out(files, main, version or _text(containerd.get("version")), owner=_text(containerd.get("owner")),
                     default_runtime=default_runtime, runtime_path=runtime_path, settings=settings, state=state,
                     record=record)
 

@@ -46,7 +46,7 @@ def edited(edit: FileEdit, text: str | None) -> str:
     if edit.drop_version:
         text = removing.without(text, ("version",), edit.path)
     for entry in edit.drop_imports:
-        text = removing.without_import(text, entry, edit.path)
+        text = removing.without_import(text, entry, edit.path, edit.keep_imports)
     for path, value in edit.sets:
         ways: tuple[Way, ...] = (_exchange, _new_table, _into_table, _new_header, _inline)
         text = _first(text, path, value, edit.path, ways)

@@ -30,6 +30,7 @@ class FileEdit:
     removes: tuple[Path, ...] = ()  # settings or tables to take out
     own_headers: tuple[Path, ...] = ()  # tables whose header goes with the last of these
     drop_imports: tuple[str, ...] = ()  # entries of `imports` to take out
+    keep_imports: bool = False  # the key stays, as an empty list, after its last entry
     drop_version: bool = False  # take the version line out
     delete: bool = False  # the file goes
 
@@ -51,7 +52,7 @@ def outcome(edit: FileEdit, text: str | None) -> dict[str, Any]:
     present = present if isinstance(present, list) else []
     if edit.drop_imports:
         document["imports"] = present = [entry for entry in present if entry not in edit.drop_imports]
-        if not present:
+        if not present and not edit.keep_imports:
             del document["imports"]
     if edit.imports is not None:
         document["imports"] = [*present, edit.imports]

@@ -41,6 +41,7 @@ def note(edit: FileEdit, text: str | None) -> dict[str, Any]:
     return {
         "sets": kept,
         "imports": [edit.imports] if edit.imports else list((edit.document or {}).get("imports", [])),
+        "imports_there": isinstance((before or {}).get("imports"), list),
         "version": edit.version is not None,
     }
 
@@ -130,7 +131,8 @@ def _without_imports(made: list[FileEdit], files: Mapping[str, str], loaded: Loa
         edit = by_path.get(path) or FileEdit(path)
         if edit.delete:
             continue
-        by_path[path] = replace(edit, drop_imports=tuple(drop))
+        stays = bool((record.get(path) or {}).get("imports_there"))
+        by_path[path] = replace(edit, drop_imports=tuple(drop), keep_imports=stays)
     # a file that was created only to hold the import
     for path in list(by_path):
         edit = by_path[path]

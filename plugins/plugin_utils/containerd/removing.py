@@ -36,10 +36,10 @@ def without(text: str, path: Path, name: str, own_header: bool = False) -> str:
                   "take it out by hand" if tomlkit is not None else "install tomlkit where ansible runs")
 
 
-def without_import(text: str, entry: str, name: str) -> str:
-    """The text without one entry of ``imports``; the whole line goes with the last entry."""
+def without_import(text: str, entry: str, name: str, keep: bool = False) -> str:
+    """The text without one entry of ``imports``; the whole line goes with the last one unless it is to stay."""
     present = tomllib.loads(text).get("imports", [])
-    if [one for one in present if one != entry] == []:
+    if [one for one in present if one != entry] == [] and not keep:
         return without(text, ("imports",), name)
     if tomlkit is None:
         raise Refusal("not_editable", f"{name} cannot be edited at imports", "install tomlkit where ansible runs")

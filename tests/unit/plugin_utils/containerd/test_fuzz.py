@@ -2,6 +2,7 @@
 """Random configurations with random imports: nothing that is not ours moves, nothing crashes, twice is once."""
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import sys
@@ -17,8 +18,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path[:0] = [str(ROOT / "tests" / "cases"), str(pathlib.Path(__file__).parent)]
 import containerd_case
 import containerds
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import decide, editor, toml_text, work_out
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.diff import leaves
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import (
+    Settings,
+    decide,
+    editor,
+    toml_text,
+    trial,
+    work_out,
+)
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import settings as settings_of
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.diff import differences, leaves
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.generation import (
     CRI_V2,
     IMAGES_V3,
@@ -202,6 +211,59 @@ def test_only_our_settings_move(host: tuple[str, dict[str, str]], default: str |
     REACHED.add((version[:3], decision.strategy))
 
 
+WISHES = st.builds(Settings, st.sampled_from([None, None, "registry.k8s.io/pause:3.10"]),
+                   st.sampled_from([None, None, "/etc/containerd/certs.d"]), st.sampled_from([None, None, True, False]))
+BACK: set[str] = set()
+
+
+@SETTINGS
+@given(hosts(), st.sampled_from([None, "nvidia", "runc"]), WISHES)
+def test_with_settings_and_back_again(host: tuple[str, dict[str, str]], default: str | None, wish: Settings) -> None:
+    """Only what was asked for moves; taken out again, what is in force is what was in force before."""
+    version, files = host
+    gen = generation(version)
+    assert gen is not None
+    decision = work_out(files, MAIN, version, default_runtime=default, settings=wish)
+    try:
+        new = editor.render(decision, files)
+    except Refusal:
+        return
+    if decision.refused or not new:
+        return
+    before, after = load(files, MAIN, gen), {**files, **{path: text for path, text in new.items() if text is not None}}
+    loaded = load(after, MAIN, gen)
+    plugin = ("plugins", runtime_plugin(loaded.version))
+    runtimes = loaded.effective["plugins"][plugin[1]]["containerd"]["runtimes"]
+    exempt = [*settings_of.paths(wish, runtimes), (*plugin, "containerd", "default_runtime_name")]
+    assert containerd_case.untouched(files, after, MAIN, gen, exempt) == []
+    again = work_out(after, MAIN, version, default_runtime=default, settings=wish)
+    assert again.refused is None and not again.edits
+    record = decision.records(files)
+    if any("nvidia" in text for text in files.values()) or before.fatal or NVIDIA in files:
+        return  # the runtime, what names it or its file was there before: whose it is then is another test's question
+    gone = work_out(after, MAIN, version, state="absent", record=record)
+    if gone.refused:
+        assert "default runtime" in gone.refused or "were this" in gone.refused
+        return
+    left = dict(after)
+    for path, text in editor.render(gone, after).items():
+        if text is None:
+            del left[path]
+        else:
+            left[path] = text
+    moved = [path for path, old, now in differences(before.effective, load(left, MAIN, gen).effective)
+             if {} not in (old, now)]
+    assert moved == [] and work_out(left, MAIN, version, state="absent", record=record).strategy == "none"
+    for path, text in files.items():
+        kept = toml_text.comments(left[path])
+        assert [c for c in kept if c in toml_text.comments(text)] == toml_text.comments(text)
+    BACK.add(version[:3])
+
+
+def test_the_fuzz_came_back_in_all_lines() -> None:
+    assert {"1.6", "1.7", "2.0", "2.1", "2.2", "2.3"} <= BACK
+
+
 def test_the_fuzz_reached_all_lines() -> None:
     """A fuzz in which everything is refused would prove nothing."""
     for line in ("1.6", "1.7", "2.0", "2.1", "2.2", "2.3"):
@@ -222,6 +284,48 @@ def test_never_a_crash_on_any_text(files: dict[str, str], version: str, owner: s
 def test_never_a_crash_on_any_facts(facts: Any) -> None:
     if facts is None or isinstance(facts, dict):
         decide(facts).as_dict()
+
+
+@pytest.mark.parametrize("line", ["1.6", "1.7", "2.1"])
+def test_containerd_itself_sees_nothing_else_move(line: str) -> None:
+    """Random files, random wishes: what the real program prints differs in what was asked for, and in nothing else."""
+    program = containerds.binary(line)
+    if program is None:
+        pytest.skip(f"containerd {line} could not be fetched from Debian's archive")
+    compared = []
+
+    @settings(max_examples=int(os.environ.get("FUZZ_REAL", "25")), deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck), derandomize=True)
+    @given(st.data(), st.sampled_from([None, "nvidia"]), WISHES)
+    def compare(data: Any, default: str | None, wish: Settings) -> None:
+        version = data.draw(st.sampled_from([2, 3] if line == "2.1" else [2]))
+        files = {MAIN: data.draw(written(data.draw(document(version, True))))}
+        for path in data.draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=2)):
+            files[path] = data.draw(written(data.draw(document(version, False))))
+        assume("\r" not in "".join(files.values()))
+        decision = work_out(files, MAIN, line + ".20", default_runtime=default, settings=wish)
+        assume(not decision.refused and bool(decision.edits))
+        names = [name for text in files.values() for name in tomllib.loads(text).get("imports", [])]
+        if any(name.startswith("conf.d/") for name in names):
+            return  # 1.6.20 looks for a relative pattern where it was started
+        new = editor.render(decision, files)
+        with tempfile.TemporaryDirectory() as folder:
+            old_rc, before, _why = containerds.dump(program, containerds.place(pathlib.Path(folder) / "a", files))
+            target = containerds.place(pathlib.Path(folder) / "b", {**files, **new})
+            rc, after, why = containerds.dump(program, target)
+            assert rc == 0, why
+            text = json.dumps(after, default=str).replace(f"{folder}/b", f"{folder}/a")
+        if old_rc != 0:
+            return
+        asked = set(settings_of.paths(wish, {"runc": {}, "crun": {}, "kata": {}}))
+        was = json.loads(json.dumps(before, default=str))
+        moved = [path for path, _old, _new in differences(was, json.loads(text))
+                 if path[0] not in ("version", "imports") and not trial._ours(path) and path not in asked]
+        assert moved == [], files
+        compared.append(line)
+
+    compare()
+    assert len(compared) >= 5
 
 
 @pytest.mark.parametrize("line", ["1.6", "1.7", "2.1"])
