@@ -59,21 +59,12 @@ def is_driver_package(name: str) -> bool:
     return bool(_HOLD.match(name)) and not _TOOLS.match(name)
 
 
-def kernel_family(context: Context, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that belong to the kernel family and are to be held with it."""
-    if context.packaging is None or context.packaging.manager == "apt":
-        return sorted(name for name in names if families.kernel_part(name))
-    row = context.packaging.kernel
-    wanted = _compiled(tuple(row.family))
-    spared = _compiled(tuple(row.keep_moving))
-    return sorted(
-        name for name in names if any(p.match(name) for p in wanted) and not any(p.match(name) for p in spared)
-    )
+def kernel_family(names: Iterable[str]) -> list[str]:
+    """Return those of ``names`` that belong to the kernel family and are to be held with it.
 
-
-@lru_cache(maxsize=64)
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for pattern in patterns)
+    By the same names as on the host, where half a pin is refused.
+    """
+    return sorted(name for name in names if families.kernel_part(name))
 
 
 def fill(name: str, branch: str, version: str | None = None, release: str | None = None) -> str:

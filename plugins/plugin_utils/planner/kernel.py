@@ -40,10 +40,11 @@ def fill(context: Context) -> None:
 def finish(context: Context) -> None:
     """Allow the kernel that is to come in, once the driver's own kernels, those that are installed, are settled."""
     decision = context.kernel
+    if context.wishes.kernel_guard and decision.policy != "off" and decision.boot is not None:
+        # by hand not even the candidate: it is proved by the playbook that brings it in
+        decision.guard = {"allowed": sorted(decision.allowed), "proved": [decision.boot]}
     if decision.stage is not None:
         decision.allowed = [*decision.allowed, decision.stage["release"]]
-    if context.wishes.kernel_guard and decision.policy != "off" and decision.boot is not None:
-        decision.guard = {"allowed": list(decision.allowed), "proved": [decision.boot]}
 
 
 def _why(context: Context) -> str:
@@ -91,9 +92,9 @@ def _hold(context: Context) -> None:
     if context.packaging is not None:
         metas += list(context.packaging.kernel.headers_metas)
     available = host.available if isinstance(host.available, dict) else {}
-    there = family.kernel_family(context, installed)
+    there = family.kernel_family(installed)
     gone = set(decision.remove)
-    offered = [name for name in family.kernel_family(context, available) if _is_meta(name)]
+    offered = [name for name in family.kernel_family(available) if _is_meta(name)]
     others = {name for name in [*metas, *offered] if name not in installed and name not in decision.headers}
     others |= {name for name in decision.remove if _is_meta(name)}
     decision.deny = sorted(others) if isinstance(host.installed, dict) else []
@@ -139,7 +140,7 @@ def _broken(context: Context) -> list[str]:
         version = installed.get(image) if isinstance(installed, dict) else None
         if version and isinstance(installed, dict):
             found += [name for name, other in installed.items()
-                      if other == version and family.kernel_family(context, [name]) and _is_meta(name)]
+                      if other == version and family.kernel_family([name]) and _is_meta(name)]
     return sorted(dict.fromkeys(found))
 
 

@@ -2,10 +2,12 @@
 """Which names belong to a kernel family, and the two files of apt."""
 from __future__ import annotations
 
+import pathlib
 import re
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
+import yaml
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import apt_files, families
 
 
@@ -95,6 +97,20 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import a
 ])
 def test_kernel_part(name: str, part: str | None) -> None:
     assert families.kernel_part(name) == part
+
+
+DATA = pathlib.Path(__file__).parents[4] / "plugins/plugin_utils/matrix/data"
+
+
+@pytest.mark.parametrize("system", ["debian", "ubuntu", "el", "sles"])
+def test_the_matrix_names_the_same_families(system: str) -> None:
+    """Host and planner hold by names here; what a person reads in the matrix must not say otherwise."""
+    for row in yaml.safe_load((DATA / f"packaging_{system}.yml").read_text())["kernel_packaging"]:
+        for name in [*row["metas"], *row["headers_metas"], *row.get("extra_patterns", [])]:
+            assert families.kernel_part(name.replace("{release}", "5.14.0-1-x")) not in (None, "tools"), name
+        for name in row["keep_moving"]:
+            plain = name.replace(".*", "")
+            assert families.kernel_part(plain) in (None, "tools"), name
 
 
 def test_a_pin_about_something_else_misses_nothing() -> None:
