@@ -112,7 +112,7 @@ class ActionModule(ActionBase):
                 f"missing so that it is run here."
             )
         if source == "host":
-            facts, digests["facts"], age = self._take(self._read_host(variables), now, decoded=True)
+            facts, digests["facts"], age = self._take(self._read_host(variables, policy), now, decoded=True)
         self._refuse_old(host, source, age)
 
         try:
@@ -193,8 +193,10 @@ class ActionModule(ActionBase):
             return "kept", kept
         return ("none" if gather == "never" else "host"), None
 
-    def _read_host(self, variables: dict[str, Any]) -> Any:
-        result = self._execute_module(module_name=FACTS_MODULE, module_args={}, task_vars=variables)
+    def _read_host(self, variables: dict[str, Any], policy: Mapping[str, Any]) -> Any:
+        # the resolver costs a host up to two seconds: it is asked where a kernel may move
+        arguments = {"candidates": True} if policy.get("gpu_kernel_policy") == "gated" else {}
+        result = self._execute_module(module_name=FACTS_MODULE, module_args=arguments, task_vars=variables)
         if result.get("failed") or "gpu_facts" not in result.get("ansible_facts", {}):
             meaning = requirements.module_problem(result, core_version)
             raise _Refused(meaning or f"the host's facts could not be read: {result.get('msg') or result}")

@@ -86,19 +86,20 @@ def read(path: str) -> State | None:
 def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None.
 
-    ``{proved_kernels: [release], holds: [name], open: null | {run_id, role, what, started, steps: [name]},
-    trial: null | as it is kept}``
+    ``{proved_kernels: [release], holds: [name], held_since: null | time of the oldest hold on a kernel,
+    open: null | {run_id, role, what, started, steps: [name]}, trial: null | as it is kept}``
     """
     if data is None:
         return None
     held = sorted({name for names in data["holds"].values() for name in names})
+    since = min((str(one.get("at")) for one in data["holds"].get("kernel", {}).values() if one.get("at")), default=None)
     opened = data["open"]
     if opened is not None:
         steps = [step["name"] for step in opened["steps"]]
         opened = {"run_id": opened["run_id"], "role": opened["role"], "what": opened["what"], "started": opened["at"],
                   "steps": steps}
-    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "open": opened, "trial": data["trial"],
-            "configured": data["configured"]}
+    return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "held_since": since, "open": opened,
+            "trial": data["trial"], "configured": data["configured"]}
 
 
 class Store:

@@ -164,6 +164,7 @@ class Host:
     open_transaction: Any
     own_holds: tuple[str, ...]
     proved: Maybe[tuple[str, ...]]
+    held_since: Maybe[str]
     ansible_core: Maybe[str]
     refresh_error: Maybe[str]
     reasons: dict[str, Any]
@@ -235,6 +236,7 @@ def read(facts: object) -> Host:
         open_transaction=or_none(reader.get("state.open")),
         own_holds=_own_holds(reader),
         proved=reader.texts("state.proved_kernels"),
+        held_since=reader.text("state.held_since"),
         ansible_core=reader.text("controller.ansible_core"),
         refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},

@@ -63,6 +63,7 @@ class Packages:
     cache_age: Maybe[float]
     manual: Maybe[tuple[str, ...]]
     history: Maybe[tuple[Command, ...]]
+    guard: Maybe[dict[str, Any]]
     modules: Maybe[dict[str, Any]]  # dnf's: {nvidia-driver: {stream, state}}
 
     def version(self, name: str) -> Maybe[str]:
@@ -97,6 +98,7 @@ def read_packages(reader: Reader) -> Packages:
         cache_age=reader.number("packages.cache_age"),
         manual=reader.texts("packages.manual"),
         history=_history(reader),
+        guard=reader.table("packages.guard"),
         modules=reader.table("packages.modules"),
     )
 

@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 
 from ..model.facts import each
-from ..model.host import Module, Offer
+from ..model.host import Module
 from ..model.packages import Command
 from . import kernels
 from .context import Context
@@ -18,6 +18,10 @@ from .registry import Hit, plan_rule
 _DESIGN = "docs/design.md, section 7"
 _PATIENCE = 30  # days for which a security kernel that waits is nothing to be told about more than once
 _HOLDS_APART = "https://manpages.debian.org/bookworm/apt/apt-mark.8.en.html"
+_ZYPPER = (
+    "let it in once its module is proved: gpu_kernel_policy: gated, then playbook kernel_upgrade.yml. While it is held "
+    "zypper patch installs no patch that needs it: use zypper patch --skip-not-applicable-patches"
+)
 DRIFT = ("KRN020", "KRN021", "KRN022", "KRN023")
 
 
@@ -64,21 +68,38 @@ def security_held_back(context: Context) -> Iterator[Hit]:
     if context.wishes.kernel_policy != "hold" or not context.has_gpus:
         return
     waiting = [offer for offer in each(context.host.offers) if offer.security is True]
-    if not waiting:
+    name = waiting[0].release if waiting else _from_security(context)
+    if name is None:
         return
-    dated = [(day, offer) for offer in waiting if (day := _day(offer)) is not None]
-    since = min(day for day, _offer in dated) if dated else None
+    days = [day for offer in waiting if (day := _day(offer.since)) is not None]
+    # held before it came out: it waits since it came out; out before it was held: since then
+    since = max([day for day in (min(days, default=None), _day(context.host.held_since)) if day], default=None)
     cves = sorted({cve for offer in waiting for cve in each(offer.cves)})
     age = (context.now - since).days if since is not None else None
-    text = f"{waiting[0].release} fixes vulnerabilities and is held back"
+    text = f"{name} fixes vulnerabilities and is held back"
     text += f" since {since} ({age} days)" if since is not None else "; since when is not known"
     text += f": {', '.join(cves[:5])}{' and more' if len(cves) > 5 else ''}" if cves else ""
-    yield Hit(waiting[0].release, text, severity="warning" if age is not None and age > _PATIENCE else None)
+    blocked = context.host.packages.manager == "zypper"
+    yield Hit(name, text, _ZYPPER if blocked else None,
+              severity="warning" if age is not None and age > _PATIENCE else None)
 
 
-def _day(offer: Offer) -> datetime.date | None:
+def _from_security(context: Context) -> str | None:
+    """Return the meta that a security source would move, for facts that did not ask the resolver."""
+    host = context.host.packages
+    if context.packaging is None or not isinstance(host.origins, dict):
+        return None
+    for name in context.packaging.kernel.metas:
+        newest, origins = next(each(host.offers(name)), None), host.origins.get(name)
+        moves = newest is not None and isinstance(host.version(name), str) and newest != host.version(name)
+        if moves and isinstance(origins, dict) and "security" in str(origins.get(newest)):
+            return f"{name} {newest}"
+    return None
+
+
+def _day(value: object) -> datetime.date | None:
     try:
-        return datetime.date.fromisoformat(str(offer.since)[:10])
+        return datetime.date.fromisoformat(str(value)[:10])
     except ValueError:
         return None
 

@@ -28,6 +28,7 @@ def changes(context: Context) -> Iterator[Change]:
     yield from _pins(context)
     yield from _manual(context)
     yield from _boot(context)
+    yield from _guard(context)
     yield from _move(context)
 
 
@@ -37,6 +38,22 @@ def _recover(context: Context) -> Iterator[Change]:
     if or_none(opened.text("role")) == ROLE:
         what = or_none(opened.text("what")) or "a transaction"
         yield Change(ROLE, "recover", what, "cut off", "finished or taken back", "daemon_reload")
+
+
+def _guard(context: Context) -> Iterator[Change]:
+    """Yield the guard against commands typed by hand, where it is not as it should be and can be."""
+    wanted, there = context.kernel.guard, context.host.packages.guard
+    facts = there if isinstance(there, dict) else {}
+    here, can = list(facts.get("via") or ()), list(facts.get("can") or ())
+    if wanted is None:
+        if here:
+            yield Change(ROLE, "guard", ", ".join(map(str, here)), "in place", None, why="gpu_kernel_guard is false")
+        return
+    if there is not UNKNOWN and not can:
+        return
+    allowed = sorted({*wanted["allowed"], *wanted["proved"]})
+    if here != can or facts.get("allowed") != allowed or facts.get("proved") != wanted["proved"]:
+        yield Change(ROLE, "guard", ", ".join(map(str, can)) or "guard", facts.get("allowed") or None, allowed)
 
 
 def _move(context: Context) -> Iterator[Change]:
