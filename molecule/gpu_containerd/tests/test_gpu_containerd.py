@@ -212,3 +212,40 @@ def test_the_drain_hook_runs_only_where_there_is_something_to_drain(host: Any, t
     with host.sudo():
         assert not host.file("/root/drained").exists
     play(host, "gpu_containerd_default_runtime=runc")
+
+
+CGROUP = "/sys/fs/cgroup/" + "ab" * 32
+
+
+@pytest.fixture
+def gpu_container(host: Any) -> Iterator[None]:
+    """What a GPU container looks like from outside: a process in a container's control group that holds a GPU."""
+    with host.sudo():
+        host.check_output(f"touch /dev/nvidiactl; mkdir -p {CGROUP}")
+        script = f"echo $$ > {CGROUP}/cgroup.procs; exec 9</dev/nvidiactl; exec sleep 900"
+        host.check_output("setsid nohup sh -c %s </dev/null >/dev/null 2>&1 & sleep 1", script)
+        yield
+        host.check_output(f"kill $(cat {CGROUP}/cgroup.procs) 2>/dev/null || true; sleep 1; rmdir {CGROUP}; "
+                          "rm -f /dev/nvidiactl")
+
+
+def test_under_gpu_containers(host: Any, gpu_container: None, tmp_path: pathlib.Path) -> None:
+    """Without leave nothing is restarted or written; with it the host is drained first, and looked at again."""
+    drain, undrain = tmp_path / "drain.yml", tmp_path / "undrain.yml"
+    task = "- name: Hook\n  ansible.builtin.shell: {}\n  become: true\n  changed_when: true\n"
+    drain.write_text(task.format(f"kill $(cat {CGROUP}/cgroup.procs); date +%s%N > /root/drained"))
+    undrain.write_text(task.format("date +%s%N > /root/undrained"))
+    before, text = started(host), host.check_output(f"cat {MAIN}")
+    result = module(host, "containerd_restart")
+    assert result["changed"] is False and "1 GPU containers run here" in result["skipped_reason"]
+    wish = "gpu_containerd_default_runtime=nvidia"
+    play(host, wish)
+    assert started(host) == before and host.check_output(f"cat {MAIN}") == text
+    hooks = (f"gpu_drain_tasks={drain}", f"gpu_undrain_tasks={undrain}")
+    out = play(host, wish, "gpu_containerd_restart_allowed=true", *hooks)
+    assert started(host) != before and "default_runtime_name = \"nvidia\"" in host.check_output(f"cat {MAIN}"), out
+    drained, undrained = (int(host.check_output(f"cat /root/{name}")) for name in ("drained", "undrained"))
+    assert drained < undrained
+    host.check_output("rm /root/drained /root/undrained")
+    assert "changed=0 " in play(host, wish)
+    play(host, "gpu_containerd_default_runtime=runc")

@@ -10,6 +10,7 @@ nothing is written.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -42,15 +43,26 @@ def edited(edit: FileEdit, text: str | None) -> str:
         else:
             text = _first(text, ("imports",), [*present, edit.imports], edit.path, (_append,))
     for path in edit.removes:
-        text = removing.without(text, path, edit.path, path[:-1] in edit.own_headers)
+        again = functools.partial(_set, path=path, value=_value(text, path), name=edit.path)
+        text = removing.without(text, path, edit.path, path[:-1] in edit.own_headers, again)
     if edit.drop_version:
         text = removing.without(text, ("version",), edit.path)
     for entry in edit.drop_imports:
         text = removing.without_import(text, entry, edit.path, edit.keep_imports)
     for path, value in edit.sets:
-        ways: tuple[Way, ...] = (_exchange, _new_table, _into_table, _new_header, _inline)
-        text = _first(text, path, value, edit.path, ways)
+        text = _set(text, path, value, edit.path)
     return text
+
+
+def _set(text: str, path: Path, value: Any, name: str) -> str:
+    return _first(text, path, value, name, (_exchange, _new_table, _into_table, _new_header, _inline))
+
+
+def _value(text: str, path: Path) -> Any:
+    found: Any = tomllib.loads(text)
+    for name in path:
+        found = found[name] if isinstance(found, Mapping) and name in found else None
+    return found
 
 
 def set_top(text: str, name: str, value: Any, path: str) -> str:

@@ -4,6 +4,7 @@
 """Take settings out of a text: their lines go, every other byte stays, comments that stand alone included."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tomllib
@@ -20,10 +21,18 @@ except ImportError:  # only settings inside inline tables and lists need it
     tomlkit = None  # type: ignore[assignment]
 
 
-def without(text: str, path: Path, name: str, own_header: bool = False) -> str:
-    """The text without a setting, or a table with all that is in it. Raises Refusal if that cannot be proved right."""
+def without(text: str, path: Path, name: str, own_header: bool = False,
+            again: Callable[[str], str] | None = None) -> str:
+    """The text without a setting, or a table with all that is in it. Raises Refusal if that cannot be proved right.
+
+    ``again`` puts it in once more: where that makes the present text, the blank line behind it came with it and goes.
+    """
     wanted = tomllib.loads(text)
     take(wanted, path)
+    if again is not None:
+        closer = _attempt(_cut_closer, text, path, own_header)
+        if closer is not None and _alike(wanted, tomllib.loads(closer)) and _attempt(again, closer) == text:
+            return closer
     for way in (_cut, _inline):
         try:
             new = way(text, path, own_header)
@@ -57,8 +66,19 @@ def _alike(wanted: dict[str, Any], found: dict[str, Any]) -> bool:
     return all({} in (one, two) for _path, one, two in moved)
 
 
-def _cut(text: str, path: Path, own_header: bool) -> str:
-    """Drop the statements of the path, and headers that were there for it alone."""
+def _attempt(way: Callable[..., str], *given: Any) -> str | None:
+    try:
+        return way(*given)
+    except (ValueError, TypeError, LookupError, AttributeError, Refusal):
+        return None
+
+
+def _cut_closer(text: str, path: Path, own_header: bool) -> str:
+    return _cut(text, path, own_header, closer=True)
+
+
+def _cut(text: str, path: Path, own_header: bool, closer: bool = False) -> str:
+    """Drop the statements of the path and headers that were there for it alone; ``closer``: a blank line behind too."""
     rows: list[tuple[Path | None, Statement, Path | None]] = []  # (table, statement, full path of header or pair)
     section: Path | None = ()
     arrays: list[Path] = []
@@ -80,7 +100,12 @@ def _cut(text: str, path: Path, own_header: bool) -> str:
         raise LookupError(path)
     if len(path) > 1:
         drop |= _hollow(rows, drop, path, own_header)
+    behind = max(drop) + 1
     drop |= _gaps(rows, drop)
+    if closer:
+        if behind >= len(rows) or rows[behind][1].kind != "blank":
+            raise LookupError("no blank line behind it")
+        drop.add(behind)
     return "".join(_line(text, statement) for number, (_s, statement, _f) in enumerate(rows) if number not in drop)
 
 

@@ -47,9 +47,7 @@ def _packages(context: Context) -> Iterator[Change]:
         here = host.containers.containerd if part == "containerd" else host.containers.runc
         if part != "cni" and here != item["version"]:
             there = here if isinstance(here, str) else None
-            # what runs goes on with the program it was started from; the restart below is what takes the new one
-            yield Change(ROLE, "archive", part, there, item["version"],
-                         "daemon_reload" if part == "containerd" and there is None else "none")
+            yield Change(ROLE, "archive", part, there, item["version"], "none" if there is None else "restart")
 
 
 def _configuration(context: Context) -> Iterator[Change]:
@@ -58,8 +56,9 @@ def _configuration(context: Context) -> Iterator[Change]:
     if decision.restart and decision.strategy in ("drop_in", "edit", "remove") and decision.files:
         target = decision.drop_in_path if decision.strategy == "drop_in" else decision.path
         words = "taken out" if decision.strategy == "remove" else f"runtime nvidia ({decision.strategy})"
+        # it waits with its restart: until then any start of containerd would take it, with nobody there to take it back
         yield Change(ROLE, "config", str(decision.files[0] if len(decision.files) == 1 else target), None, words,
-                     "restart" if decision.disturbs else "none")
+                     "none" if host.containers.active is False and not decision.disturbs else "restart")
     if (decision.restart or moved or _cut_off(context)) and host.containers.active is not False:
         unit = decision.units[0] if decision.units else "containerd.service"
         yield Change(ROLE, "restart", unit, None, "restarted", "restart")

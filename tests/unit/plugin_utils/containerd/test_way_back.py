@@ -84,6 +84,28 @@ def test_there_and_back_again(version: str, text: str | None, default: str | Non
     assert again.strategy == "none" and not again.restart
 
 
+PACKAGED = """version = 2
+
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    [plugins."io.containerd.grpc.v1.cri".cni]
+      bin_dir = "/usr/lib/cni"
+      conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.internal.v1.opt"]
+    path = "/var/lib/containerd/opt"
+"""
+
+
+@pytest.mark.parametrize("version", ["1.6.20", "1.7.24"])
+@pytest.mark.parametrize("default", [None, "nvidia", "runc"])
+def test_debians_own_file_is_what_the_package_brought(version: str, default: str | None) -> None:
+    """Its tables stand without a gap: the blank lines that came with ours go with them."""
+    host = Host({MAIN: PACKAGED}, version)
+    host.run(default_runtime=default)
+    host.run("absent")
+    assert host.files == {MAIN: PACKAGED}
+
+
 def test_settings_come_back_too() -> None:
     host = Host({MAIN: V2}, "1.7.24")
     host.run(settings=Settings("registry.k8s.io/pause:3.10", "/etc/containerd/certs.d", False))
