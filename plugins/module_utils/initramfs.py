@@ -25,6 +25,7 @@ _BUILD_TIMEOUT = 900.0
 _READ_TIMEOUT = 120.0
 _HOOKS = "/etc/initramfs/post-update.d"
 _PROGRAMS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_DRACUT_NAMES = ("initramfs-{}.img", "initrd-{}")  # Red Hat's and SUSE's
 _STAYS = "The former one is in place"
 # Losing a driver below one of these can leave a host without its root file system.
 _NEEDED = ("kernel/drivers/ata/", "kernel/drivers/block/", "kernel/drivers/md/", "kernel/drivers/message/",
@@ -61,7 +62,7 @@ class Outcome:
 
 
 class Initramfs:
-    """The images of the tree ``root``, built by initramfs-tools."""
+    """The images of the tree ``root``, built by initramfs-tools or dracut, whichever is there."""
 
     def __init__(self, run: Runner, root: str = "/") -> None:
         self.run = run
@@ -71,8 +72,19 @@ class Initramfs:
         return os.path.join(self.root, path.lstrip("/"))
 
     def image(self, kernel: str) -> str:
-        """Where the boot loader looks for the image of ``kernel``."""
-        return self._path(f"/boot/initrd.img-{kernel}")
+        """Where the boot loader looks for the image of ``kernel``: as the system names them, if there is none yet."""
+        if self.builder() != "dracut":
+            return self._path(f"/boot/initrd.img-{kernel}")
+        names = [self._path(f"/boot/{name.format(kernel)}") for name in _DRACUT_NAMES]
+        there = next((name for name in names if os.path.exists(name)), None)
+        return there or names[os.path.isdir(self._path("/etc/zypp"))]
+
+    def builder(self) -> str | None:
+        """The program that builds images here."""
+        for name in ("mkinitramfs", "dracut", "mkinitcpio"):
+            if any(os.path.exists(self._path(f"{folder}/{name}")) for folder in _PROGRAMS):
+                return name
+        return None
 
     def _modules(self, kernel: str) -> dict[str, str]:
         """Module name → path below /lib/modules, from modules.dep."""
@@ -82,13 +94,19 @@ class Initramfs:
 
     def absent(self) -> str | None:
         """Why no image can be built here, or None. Raises InitrdError for a builder that is not known here."""
-        for name in ("mkinitramfs", "dracut", "mkinitcpio"):
-            if any(os.path.exists(self._path(f"{folder}/{name}")) for folder in _PROGRAMS):
-                if name == "mkinitramfs":
-                    return None
-                raise InitrdError(f"initial ramdisks are built by {name} here, which is not supported yet: only "
-                                  "initramfs-tools is")
-        return "no initial ramdisks here: initramfs-tools is not installed"
+        name = self.builder()
+        if name in ("mkinitramfs", "dracut"):
+            return None
+        if name is not None:
+            raise InitrdError(f"initial ramdisks are built by {name} here, which is not supported: only "
+                              "initramfs-tools and dracut are")
+        return "no initial ramdisks here: neither initramfs-tools nor dracut is installed"
+
+    def _command(self, kernel: str, new: str, unwanted: list[str]) -> list[str]:
+        if self.builder() == "mkinitramfs":
+            return ["mkinitramfs", "-o", new, kernel]
+        omit = ["--omit-drivers", " ".join(unwanted)] if unwanted else []
+        return ["dracut", "--force", *omit, new, kernel]
 
     def rebuild(self, kernels: Iterable[str], absent: Iterable[str], force: bool, check: bool) -> Outcome:
         """See to it that none of the modules ``absent`` is loaded from the image of any of ``kernels``.
@@ -111,7 +129,7 @@ class Initramfs:
             if result.reason is None:
                 continue
             result.changed = True
-            title = f"/boot/initrd.img-{kernel}"
+            title = "/" + os.path.relpath(self.image(kernel), self.root)
             outcome.diff.append({"before_header": title, "after_header": title, "before": f"{result.reason}\n",
                                  "after": "rebuilt\n"})
             if not check:
@@ -136,11 +154,11 @@ class Initramfs:
     def _replace(self, kernel: str, unwanted: list[str]) -> str | None:
         """Build, look into it, put it in place. Returns where the former image is kept."""
         path = self.image(kernel)
-        new = os.path.join(os.path.dirname(path), f"{atomic.TMP_PREFIX}initrd.img-{kernel}")
+        new = os.path.join(os.path.dirname(path), f"{atomic.TMP_PREFIX}{os.path.basename(path)}")
         atomic.remove(new)
         self._room(path)
         try:
-            result = self.run(["mkinitramfs", "-o", new, kernel], timeout=_BUILD_TIMEOUT)
+            result = self.run(self._command(kernel, new, unwanted), timeout=_BUILD_TIMEOUT)
             if result.timed_out or result.rc != 0:
                 words = (result.err or result.out).strip()[-500:] or "no message"
                 raise InitrdError(f"building the initrd of {kernel} failed: {words}. {_STAYS}")

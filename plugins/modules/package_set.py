@@ -30,7 +30,11 @@ options:
       - Packages, each with its exact version as the manager writes it (V(3:580.178.04-1.el9) with dnf), or null for
         what is offered. One of several kernels' packages may be named with its version and architecture.
     type: dict
-    required: true
+    default: {}
+  refresh:
+    description: Whether the package lists are fetched first. Not in check mode; this alone is no change.
+    type: bool
+    default: false
   remove:
     description: Packages that are taken out in the same transaction.
     type: list
@@ -142,7 +146,8 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 
 NAMES: dict[str, Any] = {"type": "list", "elements": "str", "default": []}
 SPEC: dict[str, Any] = {
-    "packages": {"type": "dict", "required": True},
+    "packages": {"type": "dict", "default": {}},
+    "refresh": {"type": "bool", "default": False},
     "remove": NAMES,
     "reinstall": NAMES,
     "streams": {"type": "dict", "default": {}},
@@ -200,8 +205,11 @@ class Holds:
 
 def carry_out(asked: dict[str, Any], store: Store, check: bool) -> Outcome:
     """The transaction with its hold around it. Raises HostError."""
-    transaction = Transaction(transactions(run), backend(run).wait_for_lock)
+    manager = transactions(run)
+    transaction = Transaction(manager, backend(run).wait_for_lock)
     wish, holds = wish_of(asked), Holds(asked, store)
+    if asked["refresh"] and not check:
+        manager.refresh(wish)
     todo = transaction.todo(wish)
     look = _nothing if asked["reload_allowed"] else guard.refuse_under_gpu_containers
     if todo:

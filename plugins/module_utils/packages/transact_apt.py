@@ -44,6 +44,15 @@ class AptTransaction:
         return sorted(name for _full, name, _version, status, flag in self._rows()
                       if status in _HALF or flag == "reinstreq")
 
+    def refresh(self, wish: Wish) -> None:
+        """See the interface. apt-get ends with status 0 where a source did not answer: then it says so in a line."""
+        result = call(self.run, ["apt-get", "update", "--quiet", "-o", "Acquire::Retries=3",
+                                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}"], timeout=wish.timeout)
+        said = [line for line in f"{result.out}\n{result.err}".splitlines()
+                if line.startswith("E: ") or (line.startswith("W: ") and "Failed to fetch" in line)]
+        if result.rc != 0 or result.timed_out or said:
+            raise PackageError(f"The package lists cannot be fetched: {(said or [_why(result)])[0][3:]}")
+
     def streams(self) -> Mapping[str, str]:
         """apt has none."""
         return {}
@@ -75,16 +84,17 @@ class AptTransaction:
     def carry_out(self, todo: Todo, wish: Wish) -> None:
         """See the interface. An interrupted transaction is finished by dpkg itself, then by apt."""
         if todo.repair:
-            self._do(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], wish, "dpkg cannot finish")
+            self._do(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], wish, "dpkg cannot finish",
+                     ". Remove the kernel or driver that does not build (apt-get purge), then run this again")
             self._do(["apt-get", "--yes", "--no-install-recommends", "--fix-broken", *_FORCE, "install"], wish,
                      "apt cannot mend")
         if todo.install or todo.remove or todo.reinstall:
             self._do(self._argv(todo, wish, "--yes"), wish, "apt failed")
 
-    def _do(self, argv: list[str], wish: Wish, what: str) -> None:
+    def _do(self, argv: list[str], wish: Wish, what: str, remedy: str = "") -> None:
         result = call(self.run, argv, timeout=wish.timeout)
         if result.rc != 0 or result.timed_out:
-            raise PackageError(f"{what}: {_why(result)}")
+            raise PackageError(f"{what}: {_why(result)}{remedy}")
 
 
 def _why(result: object) -> str:

@@ -53,6 +53,13 @@ class DnfTransaction(RpmTransaction):
                     found[name] = keys.get("stream", "")
         return found
 
+    def refresh(self, wish: Wish) -> None:
+        """See the interface."""
+        argv = [self.program, "--quiet", "--refresh", "--setopt=skip_if_unavailable=False", "makecache"]
+        result = call(self.run, argv, timeout=wish.timeout)
+        if result.rc != 0 or result.timed_out:
+            raise PackageError(f"The package lists cannot be fetched: {reason(result, _MARKS, self.program)}")
+
     def _options(self, wish: Wish, todo: Todo) -> list[str]:
         options = ["--setopt=clean_requirements_on_remove=False", "--setopt=module_stream_switch=True",
                    "--setopt=best=True", "--setopt=strict=True", "--setopt=skip_broken=False"]

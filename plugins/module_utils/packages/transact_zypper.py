@@ -33,6 +33,12 @@ class ZypperTransaction(RpmTransaction):
     def __init__(self, run: Runner) -> None:
         super().__init__(run)
 
+    def refresh(self, wish: Wish) -> None:
+        """See the interface. Keys are rpm's already; one that is not is refused, as nobody is asked."""
+        result = call(self.run, ["zypper", "--non-interactive", "refresh"], timeout=wish.timeout, env=_lock(wish))
+        if result.rc not in _GOOD or result.rc == 106 or result.timed_out:
+            raise PackageError(f"The package lists cannot be fetched: {reason(result, _MARKS, 'zypper')}")
+
     def _argv(self, todo: Todo, wish: Wish, *options: str) -> list[str]:
         files = chosen_files(todo, self.run)
         specs = [files.get(name) or (f"{name}={version}" if version else name)

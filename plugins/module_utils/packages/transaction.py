@@ -79,6 +79,9 @@ class Manager(Protocol):
 
     name: str
 
+    def refresh(self, wish: Wish) -> None:
+        """Fetch the package lists. Raises PackageError with the manager's own reason."""
+
     def versions(self) -> Mapping[str, tuple[str, ...]]:
         """The installed versions of every package, by name; also by name with version where several can be there."""
 

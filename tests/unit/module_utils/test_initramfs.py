@@ -45,6 +45,8 @@ class Builder:
         self.calls.append(list(argv))
         if argv[0] == "mkinitramfs":
             pathlib.Path(argv[2]).write_bytes(self.builds)
+        if argv[0] == "dracut":
+            pathlib.Path(argv[-2]).write_bytes(self.builds)
         return self.result
 
     @property
@@ -227,8 +229,26 @@ def test_hooks_of_boot_loaders_run_and_their_failure_is_said(host: Builder) -> N
 def test_no_builder_is_skipped_another_one_is_named(host: Builder) -> None:
     (host.root / "usr/sbin/mkinitramfs").unlink()
     outcome = rebuild(host)
-    assert not outcome.changed and "initramfs-tools is not installed" in str(outcome.skipped_reason)
+    assert not outcome.changed and "neither initramfs-tools nor dracut is installed" in str(outcome.skipped_reason)
     (host.root / "usr/bin").mkdir()
-    (host.root / "usr/bin/dracut").touch()
-    with pytest.raises(InitrdError, match="built by dracut here, which is not supported yet"):
+    (host.root / "usr/bin/mkinitcpio").touch()
+    with pytest.raises(InitrdError, match="built by mkinitcpio here, which is not supported"):
         rebuild(host)
+
+
+@pytest.mark.parametrize("name", ["initramfs-{}.img", "initrd-{}"])
+def test_dracut_builds_beside_its_own_name_and_leaves_the_driver_out(host: Builder, name: str) -> None:
+    (host.root / "usr/sbin/mkinitramfs").rename(host.root / "usr/sbin/dracut")
+    if name == "initrd-{}":
+        (host.root / "etc/zypp").mkdir(parents=True)
+    for kernel in (KERNEL, OTHER):
+        (host.root / f"boot/initrd.img-{kernel}").rename(host.root / "boot" / name.format(kernel))
+    before = boot(host)
+    outcome = rebuild(host, force=True)
+    after = boot(host)
+    assert outcome.changed and host.calls[0][:2] == ["dracut", "--force"]
+    assert host.calls[0][2:4] == ["--omit-drivers", "nouveau"] and host.calls[0][-1] == KERNEL
+    assert after[name.format(KERNEL) + initramfs.OLD_SUFFIX] == before[name.format(KERNEL)]
+    (host.root / "boot" / name.format(KERNEL)).unlink()
+    rebuild(host)
+    assert name.format(KERNEL) in boot(host), "the system's own name where there was none"

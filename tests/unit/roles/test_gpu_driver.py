@@ -23,7 +23,8 @@ ROLE = ROOT / "roles/gpu_driver"
 
 DRIVER: dict[str, Any] = {
     "owner": "host", "version": "535.261.03", "flavour": "proprietary", "source_package": "nvidia-kernel-dkms",
-    "packages": {"nvidia-kernel-dkms": "535.261.03-1", "nvidia-modprobe": None}, "remove": [], "hold": [],
+    "packages": {"nvidia-kernel-dkms": "535.261.03-1", "nvidia-modprobe": None}, "remove": [],
+    "hold": ["nvidia-kernel-dkms"], "prerequisites": ["dkms", "make", "libelf-dev", "gcc-12"],
     "fabricmanager": {"package": "nvidia-fabricmanager-535", "version": "535.261.03-1", "service": "x.service"},
     "fabric": {"nvidia-fabricmanager-535": "535.261.03-1"}, "dkms": {"name": "nvidia-current", "version": "535.261.03"},
     "kernels": ["6.1.0-50-amd64"], "build_mb": 2500,
@@ -46,14 +47,14 @@ def all_tasks() -> list[dict[str, Any]]:
     return [task for path in sorted((ROLE / "tasks").glob("*.yml")) for task in tasks(yaml.safe_load(path.read_text()))]
 
 
-def test_every_apt_task_waits_for_the_lock_and_starts_no_service() -> None:
-    found = [task for task in all_tasks() if "ansible.builtin.apt" in task]
-    assert len(found) >= 4
+def test_every_task_with_packages_waits_for_the_lock_and_looks_at_gpu_containers() -> None:
+    found = [task["baremetal.nvidia.package_set"] for task in all_tasks() if "baremetal.nvidia.package_set" in task]
+    assert len(found) == 4
     for task in found:
-        assert task["ansible.builtin.apt"]["lock_timeout"] == "{{ gpu_lock_timeout }}", task["name"]
-        if not task["ansible.builtin.apt"].get("update_cache"):
-            assert task["ansible.builtin.apt"]["policy_rc_d"] == 101, task["name"]
-            assert task["environment"] == "{{ __gpu_driver_environment }}", task["name"]
+        assert task["lock_timeout"] == "{{ gpu_lock_timeout }}", task
+        allowed = "{{ gpu_daemon_reload_allowed | default(false) | bool }}"
+        assert task.get("refresh") or task["reload_allowed"] == allowed
+    assert not [task for task in all_tasks() if any(f"ansible.builtin.{one}" in task for one in ("apt", "dnf", "yum"))]
     assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["gpu_lock_timeout"] >= 300
 
 
@@ -84,16 +85,13 @@ def test_nothing_before_the_proof_changes_a_driver_package() -> None:
 def test_holds_are_set_again_and_ramdisks_freed_also_after_a_failure() -> None:
     (top,) = yaml.safe_load((ROLE / "tasks/packages.yml").read_text())
     assert {"ramdisks_free.yml"} <= {task.get("ansible.builtin.include_tasks") for task in top["always"]}
-    assert [
-        task
-        for task in top["always"]
-        if task.get("baremetal.nvidia.kernel_pin", {}).get("state", "present") == "present"
-    ]
+    (change,) = [one for task in top["block"] if (one := task.get("baremetal.nvidia.package_set"))]
+    assert change["set"] == "driver" and change["hold"] == "{{ __gpu_driver_holds }}", "it closes what it lifts"
 
 
 # rendered
 
-EXPRESSIONS = ("specs", "source", "prerequisites", "reboot", "no_reboot", "apply", "loadable")
+EXPRESSIONS = ("packages", "holds", "source", "prerequisites", "reboot", "no_reboot", "apply", "loadable")
 REBOOT = [{"role": "gpu_driver", "action": "install", "target": "x", "disruption": "reboot"}]
 #: host -> what differs there from DRIVER, FACTS and the role's defaults
 HOSTS: dict[str, dict[str, Any]] = {
@@ -150,10 +148,11 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 
 def test_packages_are_named_at_exact_versions(rendered: dict[str, dict[str, Any]]) -> None:
     plain = rendered["plain"]
-    fabric = "nvidia-fabricmanager-535=535.261.03-1"
-    assert sorted(plain["specs"]) == [fabric, "nvidia-kernel-dkms=535.261.03-1", "nvidia-modprobe"]
+    assert plain["packages"] == {"nvidia-fabricmanager-535": "535.261.03-1", "nvidia-kernel-dkms": "535.261.03-1",
+                                 "nvidia-modprobe": None}
+    assert plain["holds"] == [re.escape("nvidia-kernel-dkms")]
     assert plain["source"] == {"nvidia-kernel-dkms": "535.261.03-1"}
-    assert plain["prerequisites"] == ["dkms", "libelf-dev", "gcc-12"]
+    assert plain["prerequisites"] == ["dkms", "make", "libelf-dev", "gcc-12"]
 
 
 @pytest.mark.parametrize(
