@@ -23,7 +23,8 @@ sanity                   420 -
 build                     60 -
 flow                     300 -
 molecule-gpu_kernel      300 -
-molecule-gpu_containerd  300 -
+molecule-gpu_containerd  480 -
+molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     240 -
 molecule-gpu_preflight   180 -
 drills                   240 -

@@ -109,7 +109,7 @@ class Archive:
             atomic.write(self._real(RECORD), text, mode=0o600, dir_mode=0o700)
         if unit:
             atomic.write(self._real(UNIT), UNIT_TEXT)
-        if unit or self._asleep(parts):
+        if (unit or self._asleep(parts)) and os.path.isdir(self._real("/run/systemd/system")):
             # no reload of systemd's units: it finds a unit that it did not know by itself
             result = self.run(["systemctl", "--no-reload", "enable", "containerd.service"], timeout=30)
             if not result.ok:

@@ -48,6 +48,7 @@ class Machine:
         self.root = root
         self.calls: list[list[str]] = []
         self.fetched: list[str] = []
+        (root / "run/systemd/system").mkdir(parents=True)
 
     def fetch(self, url: str) -> bytes:
         self.fetched.append(url)
@@ -74,6 +75,13 @@ def machine(tmp_path: pathlib.Path) -> Machine:
     return Machine(tmp_path)
 
 
+def test_without_systemd_nothing_is_enabled(machine: Machine) -> None:
+    (machine.root / "run/systemd/system").rmdir()
+    machine.install(part())
+    assert not any(call[0] == "systemctl" for call in machine.calls) and real(machine, UNIT).exists()
+    assert machine.install(part()) == []
+
+
 def real(machine: Machine, path: str) -> pathlib.Path:
     return machine.root / path.lstrip("/")
 
@@ -95,7 +103,7 @@ def test_programs_unit_and_link_once(machine: Machine) -> None:
 
 def test_check_mode_fetches_nothing(machine: Machine) -> None:
     assert len(machine.install(*everything(), check=True)) == 4
-    assert machine.fetched == [] and list(machine.root.iterdir()) == []
+    assert machine.fetched == [] and [path.name for path in machine.root.iterdir()] == ["run"]
 
 
 def test_a_unit_that_is_there_stays(machine: Machine) -> None:
