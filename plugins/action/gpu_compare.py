@@ -18,7 +18,7 @@ class ActionModule(ActionBase):
     TRANSFERS_FILES = False
     _requires_connection = False
     _supports_check_mode = True
-    _VALID_ARGS = frozenset(("level",))
+    _VALID_ARGS = frozenset(("drift", "level"))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the level that was proved and the differences."""
@@ -36,10 +36,16 @@ class ActionModule(ActionBase):
         except ValueError as error:
             result.update(failed=True, msg=str(error))
             return result
-        found = compare.differences(plan, facts, level)
+        wanted = edge.plain(self._task.args.get("drift") or "tell")
+        if wanted not in ("tell", "fail"):
+            result.update(failed=True, msg=f"drift is {wanted!r}; allowed are tell and fail.")
+            return result
+        found, drift = compare.differences(plan, facts, level), compare.drift(plan)
         result.update(
-            changed=False, level=level, differences=found, msg=f"as planned ({level}); {describe.headline(plan)}"
+            changed=False, level=level, differences=found, drift=drift,
+            msg="; ".join([f"as planned ({level})", describe.headline(plan), *drift]),
         )
+        found = [*drift, *found] if wanted == "fail" else found
         if found:
             result.update(
                 failed=True, msg=f"The host is not as planned ({level}):\n" + "\n".join(f"- {line}" for line in found)

@@ -26,6 +26,14 @@ options:
     type: str
     choices: [auto, static, device]
     default: auto
+  drift:
+    description:
+      - What to do about kernels, holds, boot defaults and modules that moved behind our back. V(tell) names them and,
+        where the package log says so, the command that did it; V(fail) fails for them too.
+    type: str
+    choices: [tell, fail]
+    default: tell
+    version_added: 0.2.0
 attributes:
   check_mode:
     description: Can run in check mode.
@@ -57,6 +65,11 @@ level:
   type: str
 differences:
   description: What keeps the host from being as planned.
+  returned: always
+  type: list
+  elements: str
+drift:
+  description: What moved behind our back, with the command that did it where that is known.
   returned: always
   type: list
   elements: str

@@ -11,6 +11,8 @@ from typing import Any
 from . import describe
 
 LEVELS = ("auto", "static", "device")
+#: Rules about what moved behind our back: a hold, a kernel, the boot default, a module.
+DRIFT = ("KRN020", "KRN021", "KRN022", "KRN023")
 
 
 def level_of(facts: Mapping[str, Any], wanted: str = "auto") -> str:
@@ -39,6 +41,11 @@ def differences(plan: Mapping[str, Any], facts: Mapping[str, Any], level: str = 
         if level_of(facts, level) == "device":
             found += _device(decision, facts, waiting)
     return found
+
+
+def drift(plan: Mapping[str, Any]) -> list[str]:
+    """Return what moved behind our back, and by which command where the package log says it."""
+    return [describe.finding_line(item) for item in describe.open_findings(plan) if item.get("rule") in DRIFT]
 
 
 def _moved(plan: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ _ZYPPER = (
     "let it in once its module is proved: gpu_kernel_policy: gated, then playbook kernel_upgrade.yml. While it is held "
     "zypper patch installs no patch that needs it: use zypper patch --skip-not-applicable-patches"
 )
-DRIFT = ("KRN020", "KRN021", "KRN022", "KRN023")
+DRIFT = ("KRN020", "KRN021", "KRN022", "KRN023")  # what playbook verify.yml fails for
 
 
 @plan_rule(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import compare
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.rules import kernel_moves
 
 PLAN: dict[str, Any] = {
     "verdict": "ok",
@@ -115,3 +116,12 @@ def test_levels() -> None:
 def test_a_host_without_a_driver_of_ours_needs_no_module(driver: Any) -> None:
     plan = changed(changed(PLAN, "decisions.driver", driver), "previous", None)
     assert compare.differences(plan, {"kernel": {"installed": [{"release": "6.1.0-57-amd64", "nvidia": None}]}}) == []
+
+
+def test_what_moved_behind_our_back_is_told_apart() -> None:
+    finding = {"rule": "KRN021", "severity": "warning", "subject": "6.1.0-57-amd64", "remedy": "remove it",
+               "summary": "6.1.0-57-amd64 came in without a proof: apt-get dist-upgrade by ops"}
+    plan = {"findings": [finding, {**finding, "rule": "KRN004"}]}
+    assert compare.drift(plan) == [
+        "KRN021 6.1.0-57-amd64: 6.1.0-57-amd64 came in without a proof: apt-get dist-upgrade by ops — remove it"]
+    assert compare.DRIFT == kernel_moves.DRIFT
