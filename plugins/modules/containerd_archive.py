@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Fetches the release files, checks each by its SHA-256, starts containerd and runc once apart, and only then puts the
     programs in place, each by a rename. A host on which they lie already is left alone.
-  - containerd's programs go to F(/usr/local/bin), runc to F(/usr/local/sbin), CNI plugins to F(/opt/cni/bin).
+  - containerd's programs go to C(/usr/local/bin), runc to C(/usr/local/sbin), CNI plugins to C(/opt/cni/bin).
   - Where no unit of containerd is there, one is written and enabled, without a reload of systemd's units.
   - Starts or restarts nothing. See M(baremetal.nvidia.containerd_restart).
 author:
