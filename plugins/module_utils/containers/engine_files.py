@@ -89,6 +89,17 @@ def without_docker(text: str | None, sets: list[dict[str, Any]]) -> Edit:
     return Edit(_dump(data, text) if data else None, sets)
 
 
+def between(text: str) -> str:
+    """daemon.json by which a running Docker forgets the runtime: it takes no notice of a key that is gone.
+
+    Runtimes and default are said in so many words; the file without them can follow once the daemon has read this one.
+    """
+    data = _docker_data(text)
+    data.setdefault("runtimes", {})
+    data.setdefault("default-runtime", "runc")
+    return _dump(data, text)
+
+
 def _docker_data(text: str | None) -> dict[str, Any]:
     if text is None or not text.strip():
         return {}

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import atomic
 from ..facts import masking
 from ..run import Result
 from ..state import Store
@@ -96,9 +97,12 @@ class EngineHandler:
             return outcome
         self._flags(wish)
         self._try(edit.text)
-        self._place(text, edit, outcome)
+        forgets = active and wish is None and self.name == "docker"
+        self._place(text, Edit(engine_files.between(edit.text or "")) if forgets else edit, outcome)
         if active:
-            self._take_in(wish, text, edit)
+            self._take_in(wish, text)
+        if forgets:
+            self._write(edit.text)
         self.store.update(lambda data: _record(data, self.path, edit, wish is None))
         self.store.finish()
         return outcome
@@ -170,20 +174,19 @@ class EngineHandler:
         real = self._real(self.path)
         self.store.step(f"write {self.path}")
         outcome.backup = keepers.backup(real, self.keep, self._real(keepers.BACKUPS))
-        if edit.text is None:
-            os.unlink(real)
-        else:
-            keepers.replace(real, edit.text.encode("utf-8", "surrogateescape"), 0o644)
+        self._write(edit.text)
 
-    def _take_in(self, wish: Wish | None, text: str | None, edit: Edit) -> None:
+    def _write(self, text: str | None) -> None:
+        if text is None:
+            atomic.remove(self._real(self.path))
+        else:
+            keepers.replace(self._real(self.path), text.encode("utf-8", "surrogateescape"), 0o644)
+
+    def _take_in(self, wish: Wish | None, text: str | None) -> None:
         problem = self._again() or self._answers(wish)
         if problem is None:
             return
-        real = self._real(self.path)
-        if text is None:
-            os.unlink(real)
-        else:
-            keepers.replace(real, text.encode("utf-8", "surrogateescape"), 0o644)
+        self._write(text)
         again = self._again()
         self.store.finish()
         state = f"and it does not work with it either: {again}" if again else "and it works with it"
@@ -211,7 +214,8 @@ class EngineHandler:
             return f"its socket does not answer: {error}"
         known = info.get("Runtimes") or {}
         if wish is None:
-            return f"it still knows the runtime {RUNTIME}" if RUNTIME in known else None
+            left = RUNTIME in known or info.get("DefaultRuntime") == RUNTIME
+            return f"it still knows the runtime {RUNTIME}" if left else None
         if (known.get(RUNTIME) or {}).get("path") != wish.runtime_path:
             return f"it does not know the runtime {RUNTIME} (known: {', '.join(sorted(known)) or 'none'})"
         if wish.default_runtime not in (None, info.get("DefaultRuntime")):
