@@ -14,8 +14,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .apt import Apt, Offer
+from .apt import Offer
+from .backends import Source
 from .errors import ProofError
+from .rpm import Rpm
 
 Runner = Callable[..., Any]
 _NEEDED = re.compile(r"^linux-(headers|kbuild|hwe-[0-9.]+-headers)-")
@@ -38,14 +40,17 @@ class Headers:
     offer: Offer | None = None
 
 
-def package_name(release: str) -> str:
-    """The Debian/Ubuntu package with the headers of ``release``."""
-    return f"linux-headers-{release}"
+def package_name(release: str, apt: Source | None = None) -> str:
+    """The package with the headers of ``release``: Debian's and Ubuntu's, or that of the host's package manager."""
+    if not isinstance(apt, Rpm):
+        return f"linux-headers-{release}"
+    version, _dash, flavour = release.rpartition("-")
+    return f"kernel-{flavour}-devel" if version and flavour.isalpha() else f"kernel-devel-{release}"
 
 
-def find(release: str, apt: Apt, root: str = "/") -> Headers:
+def find(release: str, apt: Source, root: str = "/") -> Headers:
     """The headers for ``release``: installed, or offered. Raises ProofError when there are none anywhere."""
-    package = package_name(release)
+    package = package_name(release, apt)
     build = os.path.join(root, "lib/modules", release, "build")
     if os.path.isdir(os.path.join(build, "include")):
         build = os.path.realpath(build)
@@ -95,7 +100,7 @@ def compiler_version(compiler: str, run: Runner) -> str | None:
     return " ".join(result.out.splitlines()[0].split()[1:])
 
 
-def fetch(headers: Headers, apt: Apt, into: str) -> Headers:
+def fetch(headers: Headers, apt: Source, into: str) -> Headers:
     """Fetch and open the packages of headers that are not installed below ``into``; the same headers, in place.
 
     Raises ProofError when a package is not offered, cannot be fetched or has no usable build directory.
@@ -123,14 +128,16 @@ def fetch(headers: Headers, apt: Apt, into: str) -> Headers:
     os.makedirs(tree)
     for package in apt.download(wanted, debs):
         apt.unpack(package, tree)
-    build = os.path.join(tree, "usr/src", headers.package)
-    if not os.path.isdir(os.path.join(build, "include")):
+    places = [f"usr/src/{headers.package}", f"usr/src/kernels/{headers.release}"]  # Debian's, Red Hat's
+    there = [path for one in places if os.path.isdir(os.path.join(path := os.path.join(tree, one), "include"))]
+    if not there:
         raise ProofError(
-            f"{headers.package} {headers.version} has no usr/src/{headers.package}/include: it is not laid out as "
-            "Debian's headers are",
+            f"{headers.package} {headers.version} has no {places[0]}/include: it is not laid out as Debian's headers "
+            f"are, nor as Red Hat's ({places[1]})",
             kernel=headers.release,
         )
-    common = relocate(build, tree)
+    build = there[0]
+    common = relocate(build, tree) if headers.package.startswith("linux-") else build
     return Headers(headers.release, headers.package, headers.version, False, compiler_of(build), build, common)
 
 

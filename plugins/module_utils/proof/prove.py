@@ -21,7 +21,7 @@ from .. import atomic
 from ..state import DIRECTORY, Store, stamp
 from . import bundle, dkms, modinfo, publish, scratch
 from . import headers as kernel_headers
-from .apt import Apt
+from .backends import backend
 from .cache import Cache
 from .errors import ProofError
 from .shape import Shape, distribution
@@ -101,7 +101,7 @@ class Prover:
             dkms.safe_word(release, "kernel release")
         self.wish, self.run, self.root, self.beat, self.clock, self.free = wish, run, root, beat, clock, free
         self.store = store or Store(root)
-        self.apt = Apt(run)
+        self.apt = backend(run, root)
         self.cache = Cache(wish.cache_dir) if wish.cache_dir else None
         self.arch = platform.machine()
         self._source_tree: str | None = None
@@ -149,9 +149,10 @@ class Prover:
         paths = [
             path
             for stem in expected
+            for folder in ("updates", "extra")  # Debian's place for DKMS, and Red Hat's
             for path in glob.glob(
                 os.path.join(
-                    glob.escape(os.path.join(self.root, "lib/modules", release)), "updates", "**", f"{stem}.ko*"
+                    glob.escape(os.path.join(self.root, "lib/modules", release)), folder, "**", f"{stem}.ko*"
                 ),
                 recursive=True,
             )
