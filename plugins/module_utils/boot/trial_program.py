@@ -22,7 +22,9 @@ conf=$directory/trial.conf
 result=$directory/trial
 
 of() {    # FILE KEY: the value in a file of lines KEY=value
-    sed -n "s/^$2=//p" "$1" 2>/dev/null | head -n 1
+    while IFS= read -r line; do
+        case $line in "$2="*) printf '%s\n' "${line#*=}"; return ;; esac
+    done 2>/dev/null <"$1"
 }
 
 record() {    # PHASE REASON: all of it or nothing, whenever the power goes
@@ -71,7 +73,10 @@ bounded() {    # SECONDS COMMAND...: its output in $said; 124 when it has not en
     done
     wait "$child"
     status=$?
-    said=$(tr '\n' ' ' <"$scratch" | cut -c 1-300)
+    said=
+    while IFS= read -r line; do
+        said="$said${said:+ }$line"
+    done <"$scratch"
     return "$status"
 }
 
@@ -194,15 +199,15 @@ judge() {
         healthy
         case $? in
             0) record healthy ""; return 0 ;;
-            1) refused=$((refused + 1)) ;;    # udev may load it at the same moment: what is wrong stays wrong
-            *) refused=0 ;;
+            1) refused=$((refused + 1)) pause=5 ;;    # udev may load it just now: what is wrong stays wrong
+            *) refused=0 pause=10 ;;
         esac
         [ "$refused" -lt 3 ] || break
         if [ "$(seconds_up)" -ge "$timeout" ]; then
             reason="$reason (after $timeout s)"
             break
         fi
-        sleep 5
+        sleep "$pause"
     done
     record failed "$reason"
     [ "$(of "$conf" FALLBACK_REBOOT)" = yes ] && go_back "$reason"
