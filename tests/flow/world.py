@@ -52,7 +52,7 @@ _FACTS = (
     _MODULE_HEAD
     + """
 def main():
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={"candidates": {}}, supports_check_mode=True)
     with open(PLACE / "log", "a") as log:
         log.write("facts\\\\n")
     module.exit_json(changed=False, ansible_facts={"gpu_facts": json.loads((PLACE / "facts.json").read_text())})
@@ -94,6 +94,21 @@ _ROLE = """---
     if [ {role} = gpu_containerd ] && [ -e after.json ]; then cp after.json facts.json; fi
 """
 
+_STEP = """---
+- name: Fail where the test wants it
+  ansible.builtin.command: "false"
+  when: fail_in | default('') == '{step}'
+- name: Lose the connection where the test wants it
+  ansible.builtin.set_fact: {{ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}}
+  when: lost_in | default('') == '{step}'
+- name: Write down that this ran, and become what the step makes of the host
+  ansible.builtin.shell: >-
+    echo "{{{{ inventory_hostname }}}} {step}" >> {{{{ world }}}}/events;
+    cd {{{{ world }}}}/{{{{ inventory_hostname }}}}; if [ -e {step}.json ]; then cp {step}.json facts.json; fi
+- name: Read the host again
+  baremetal.nvidia.gpu_plan: {{gather: always}}
+"""
+
 CHANGE = {
     "verdict": "change",
     "changes": [
@@ -132,6 +147,7 @@ PENDING = {
         }
     ],
 }
+_GROUPS = ("ok", "change", "blocked", "pending", "refresh", "planned", "kernel_moves")
 
 
 class World:
@@ -162,6 +178,11 @@ class World:
             **variables,
         }
 
+    def becomes(self, name: str, step: str, plan: dict[str, Any]) -> None:
+        """Say which plan a host has once a step of kernel_upgrade.yml (stage, trial, …) was made."""
+        facts = json.loads((self.place / name / "facts.json").read_text())
+        (self.place / name / f"{step}.json").write_text(json.dumps({**facts, "plan": plan}))
+
     def run(self, playbook: str, *arguments: str, **variables: Any) -> Result:
         """Run a playbook of the collection by its FQCN, as a user does who installed it."""
         return self._run(f"baremetal.nvidia.{playbook}", arguments, variables)
@@ -171,7 +192,7 @@ class World:
         return self._run(str(playbook), arguments, variables)
 
     def _run(self, playbook: str, arguments: Sequence[str], variables: dict[str, Any]) -> Result:
-        groups = {f"gpu_{name}": {} for name in ("ok", "change", "blocked", "pending", "refresh", "planned")}
+        groups = {f"gpu_{name}": {} for name in _GROUPS}
         inventory = self.place / "hosts.yml"
         inventory.write_text(json.dumps({"all": {"hosts": self.hosts, "children": groups}}))
         count = self.place / "count.json"
@@ -236,6 +257,8 @@ class World:
         _link(ROOT / "roles", ours / "roles", ("gpu_preflight", "gpu_verify"))
         for role in ROLES:
             _write(ours / "roles" / role / "tasks" / "main.yml", _ROLE.format(role=role))
+        for step in ("stage", "trial", "commit", "prune"):
+            _write(ours / "roles" / "gpu_kernel" / "tasks" / f"{step}.yml", _STEP.format(step=step))
 
 
 class Result:

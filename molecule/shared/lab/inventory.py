@@ -13,7 +13,8 @@ from . import distros, hosts
 from .settings import ROOT, Settings
 
 # site.yml fills them; here they only have to be known.
-EMPTY_GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
+EMPTY_GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned",
+                "gpu_kernel_moves")
 
 
 def _entry(settings: Settings, host: hosts.Host) -> dict[str, Any]:

@@ -32,6 +32,8 @@ exit 0
 """
 _SHIM_NAMES = ("update-grub", "update-grub2", "grub-mkconfig", "grub2-mkconfig")
 _MB = 1024 * 1024
+#: What kernel_pin remembers in the state file.
+_RECORDS = ("holds", "denied", "locks", "manual")
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Stage:
         place = snapshot.at(self.root, f"{DIRECTORY}/stage")
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place, mode=0o700)
+        state = self.store.read()
+        data["records"] = {name: state[name] for name in _RECORDS if name in state}
         data["former"] = self.manager.keep(moved, place)
         outcome.notes = [f"{path} has no second name (this file system has none): it is only watched"
                          for path in snapshot.keep(self.root, data["boot"])]
@@ -188,7 +192,7 @@ class Stage:
         if left:
             raise StageError(f"kernel {data['release']} was taken back, but {'; '.join(left)}. Put that right by hand "
                              f"before this host is restarted; {snapshot.PATH} says how it was")
-        self.store.update(lambda state: state["proved_kernels"].pop(data["release"], None))
+        self.store.update(lambda state: _forget(state, data))
         self._end()
         return outcome
 
@@ -198,6 +202,7 @@ class Stage:
         was = set(data["held"])
         if now == was:
             return []
+        # whose a hold is stands in the state file: without that ours would look like a person's
         full = {name: [row.full for row in found] for name, found in rows.items()}
         self.backend.set_holds([one for name in was - now for one in full.get(name, [])],
                                [one for name in now - was for one in full.get(name, [])], self.lock_timeout)
@@ -226,6 +231,12 @@ class Stage:
         if data is None:
             raise StageError("no kernel is being brought in (kernel_stage state=opened comes first)")
         return data
+
+
+def _forget(state: dict[str, Any], data: Mapping[str, Any]) -> None:
+    """The records of holds as they were, and no proof of a kernel that is not there."""
+    state.update(data["records"])
+    state["proved_kernels"].pop(data["release"], None)
 
 
 def _with(outcome: Outcome, problems: list[str]) -> Outcome:

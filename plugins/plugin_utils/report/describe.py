@@ -50,9 +50,16 @@ def group(plan: Mapping[str, Any], *, check_mode: bool, forced: bool = False) ->
     verdict = str(plan["verdict"])
     if forced and verdict == "ok" and not check_mode:
         return "gpu_change"
+    if verdict == "change" and not plan.get("changes") and all(_elsewhere(one) for one in plan.get("pending") or ()):
+        return "gpu_pending"
     if verdict == "change":
         return "gpu_planned" if check_mode else "gpu_change"
     return "gpu_pending" if verdict == "ok" and plan.get("pending") else f"gpu_{verdict}"
+
+
+def _elsewhere(change: Mapping[str, Any]) -> bool:
+    """Say whether a pending change is made by a playbook of its own, so that the roles have nothing to do for it."""
+    return str(change.get("needs") or "").startswith("playbook ")
 
 
 def open_findings(plan: Mapping[str, Any], severities: Iterable[str] = SEVERITIES) -> list[Mapping[str, Any]]:

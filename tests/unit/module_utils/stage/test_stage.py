@@ -146,6 +146,16 @@ def test_check_mode_writes_nothing(stage: Stage, root: pathlib.Path) -> None:
     assert tree(root) == before and not (root / "var/lib/baremetal-nvidia/stage.json").exists()
 
 
+def test_whose_a_hold_is_comes_back_with_it(stage: Stage) -> None:
+    ours = {"kernel": {"linux-image-amd64": {"why": "x", "at": "2026-11-01"}}}
+    stage.store.update(lambda state: state["holds"].update(ours))
+    stage.open(WISH, check=False)
+    stage.store.update(lambda state: state["holds"].clear())  # as kernel_pin does for what is lifted
+    stage.store.prove(NEW, {})
+    stage.undo()
+    assert stage.store.read()["holds"] == ours and stage.store.read()["proved_kernels"] == {}
+
+
 @pytest.mark.parametrize("steps", range(13))
 def test_taken_back_from_every_step(stage: Stage, root: pathlib.Path, steps: int) -> None:
     before = tree(root)
