@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 # ---- installed
 
@@ -60,7 +60,8 @@ _BRANCH = r"-\d{3}(?:-server)?"
 _AVAILABLE = re.compile(
     rf"^(?:nvidia-open(?:-\d{{3}})?|nvidia-driver(?:{_BRANCH}(?:-open)?|-pinning-\d{{3}}|-cuda)?|"
     r"cuda-drivers(?:-\d{3})?|"
-    rf"nvidia-dkms{_BRANCH}(?:-open)?|"
+    rf"nvidia-dkms{_BRANCH}(?:-open)?|nvidia-dkms(?:-open)?|nvidia-kernel-source(?:-open)?|nvidia-kernel-common|"
+    r"nvidia-firmware|libnvidia-compute|libnvidia-nscq|libnvsdm|"
     r"nvidia-(?:open-)?kernel-(?:dkms|support)|nvidia-kernel-open-dkms|nvidia-tesla-open-kernel-dkms|"
     r"nvidia-(?:tesla|legacy)-(?:\d{3}(?:xx)?-)?kernel-(?:dkms|support)|"
     rf"nvidia-kernel-(?:source|common){_BRANCH}(?:-open)?|nvidia-(?:compute-)?utils{_BRANCH}|"
@@ -135,6 +136,29 @@ def wanted_rpm(name: str, releases: set[str]) -> bool:
 
 def _same_kernel(release: str, kernel: str) -> bool:
     return release == kernel or release.startswith((f"{kernel}.", f"{kernel}-"))
+
+
+# Names without a branch hold all branches of a source: of each the newest is reported, so that a move can be planned.
+_BRANCHLESS = re.compile(
+    r"^(?:kmod-nvidia-(?:open|latest)-dkms|libnvidia-[a-z0-9]+|nvidia-(?:driver-cuda|driver-cuda-libs|kmod-common|persistenced|"
+    r"modprobe|open|dkms(?:-open)?|kernel-source(?:-open)?|kernel-common|firmware|kernel-open-dkms|kernel-dkms|fabric-?manager|"
+    r"(?:open-)?driver-G\d\d-.*|compute-(?:utils-)?G\d\d)|cuda-drivers)$"
+)
+_BRANCH_OF = re.compile(r"^(?:\d+:)?(\d{3})\.")
+_MOST_BRANCHES = 8
+
+
+def kept(name: str, ordered: Sequence[str], count: int) -> list[str]:
+    """Those versions of a package that are reported, out of all of them, newest first."""
+    found = list(ordered[:count])
+    if _BRANCHLESS.match(name):
+        branches = {match.group(1) for one in found if (match := _BRANCH_OF.match(one))}
+        for one in ordered[count:]:
+            match = _BRANCH_OF.match(one)
+            if match and match.group(1) not in branches and len(branches) < _MOST_BRANCHES:
+                branches.add(match.group(1))
+                found.append(one)
+    return found
 
 
 PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd",

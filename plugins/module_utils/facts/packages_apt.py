@@ -106,7 +106,7 @@ def _offers(
         available: dict[str, list[str]] = {}
         origins: dict[str, dict[str, str]] = {}
         for name in sorted(found):
-            available[name] = aptlists.newest(found[name])
+            available[name] = names.kept(name, aptlists.newest(found[name], len(found[name])), aptlists.NEWEST)
             origins[name] = {version: found[name][version] for version in available[name]}
         ctx.set("packages.available", available)
         ctx.set("packages.origins", origins)

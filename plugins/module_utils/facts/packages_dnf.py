@@ -24,9 +24,6 @@ _CONFIGS = ("/etc/dnf/dnf.conf", "/etc/yum.conf")
 _LOCK_LISTS = ("/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list")
 _LOCK_TOML = "/etc/dnf/versionlock.toml"
 _DROP_INS = ("/usr/share/dnf5/libdnf.conf.d", "/etc/dnf/libdnf5.conf.d")
-_NEVRA = re.compile(
-    r"^(?P<name>.+?)-(?P<evr>(?:\d+:)?[^-:]*\d[^-:]*-[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686|src))?$"
-)
 _PID_FILES = ("/var/cache/dnf/metadata_lock.pid", "/var/cache/dnf/download_lock.pid", "/var/lib/dnf/rpmdb_lock.pid")
 _CACHES = ("/var/cache/dnf/*/repodata/repomd.xml", "/var/cache/libdnf5/*/repodata/repomd.xml")
 _ASKED = (
@@ -102,7 +99,9 @@ def put_offers(ctx: Context, text: str, installed: set[str], releases: set[str])
             continue
         epoch = "" if fields[1] in ("0", "", "(none)") else f"{fields[1]}:"
         offers.setdefault(fields[0], {}).setdefault(f"{epoch}{fields[2]}", fields[3])
-    available = {name: rpmdb.newest(versions) for name, versions in sorted(offers.items())}
+    available = {
+        name: names.kept(name, rpmdb.newest(versions, len(versions)), 3) for name, versions in sorted(offers.items())
+    }
     ctx.set("packages.available", available)
     ctx.set("packages.origins", {name: {one: offers[name][one] for one in rows} for name, rows in available.items()})
 
@@ -152,10 +151,8 @@ def _generations(ctx: Context) -> tuple[bool, bool]:
 
 def _pin(entry: str, path: str) -> dict[str, Any]:
     excluded = entry.startswith("!")
-    match = _NEVRA.match(entry.lstrip("!"))
-    name, evr = (match.group("name"), match.group("evr")) if match else (entry.lstrip("!"), "*")
-    evr = evr[2:] if evr.startswith("0:") else evr
-    return {"package": name, "pin": f"version {evr}", "priority": -1 if excluded else 1001, "file": path}
+    name, evr = books.VersionLockList.split(entry)
+    return {"package": name, "pin": f"version {evr or '*'}", "priority": -1 if excluded else 1001, "file": path}
 
 
 def _toml_pin(entry: str) -> dict[str, Any]:
