@@ -22,12 +22,14 @@ browser                   90 -
 sanity                   420 -
 build                     60 -
 flow                     300 -
+kube                     400 -
 molecule-gpu_kernel      300 -
 molecule-gpu_containerd  480 -
 molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     240 -
 molecule-gpu_preflight   180 -
 drills                   240 -
+distros                  300 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
 molecule-site            700 site
@@ -71,6 +73,10 @@ part_cases() {
 }
 
 part_flow() { python -m pytest tests/flow -q -n 2; }
+
+part_kube() { # real helm and kubernetes.core against an emulated API server
+    scripts/helm.sh && python -m pytest tests/kube -q -n 2
+}
 
 part_browser() { # the HTML report; skipped, and said so, where there is no Chromium
     python -m pytest tests/browser -q
@@ -121,6 +127,8 @@ converted_lab() { # the lab that the part site left behind
 part_awx() { converted_lab awx && python -m pytest tests/awx -q; }
 
 part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
+
+part_distros() { python -m pytest tests/distros -q -s; } # hosts of other distributions, and what people type on them
 
 part_drills() { tests/drills/run.sh short; }
 

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster for each test: the emulator in this process, a stand-in chart, and hosts as stored facts."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from cluster import Cluster
+
+
+@pytest.fixture(name="cluster")
+def _cluster(tmp_path: pathlib.Path):
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.close()
