@@ -54,7 +54,9 @@ class Book(Protocol):
         """Those of the entries that let the name move to a version that is not installed."""
 
 
-_NEVRA = re.compile(r"^(?P<name>.+?)-(?P<evr>(?:\d+:)?[^-:]*\d[^-:]*-[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$")
+# NAME-EPOCH:VERSION-RELEASE.ARCH. A release has a number (or a star) in it: kernel-64k-core is a name, not version 64k.
+NEVRA = re.compile(r"^(?P<name>.+?)-(?P<evr>(?:\d+:)?[^-:]*\d[^-:]*-(?=[^-]*[\d*])[^-]+?)"
+                   r"(?:\.(?:\*|noarch|x86_64|aarch64|i686|src))?$")
 
 
 def _plain(evr: str) -> str:
@@ -91,27 +93,36 @@ class VersionLockList:
             lines += [title, *sorted(add)]
         return "".join(f"{line}\n" for line in lines)
 
-    def _split(self, entry: str) -> tuple[str, str]:
-        match = _NEVRA.match(entry.lstrip("!"))
-        return (match.group("name"), _plain(match.group("evr"))) if match else (entry.lstrip("!"), "")
+    @staticmethod
+    def split(entry: str) -> tuple[str, str]:
+        """(name, version) of an entry, "" for none.
+
+        Names of kernel modules end in a kernel's version (kmod-nvidia-580.95.05-5.14.0-503.40.1). The plugin tells the
+        two apart by what there is; an exclusion of a version, as it writes them, has an epoch or an architecture.
+        """
+        text = entry.lstrip("!")
+        match = NEVRA.match(text)
+        if match and entry.startswith("!") and ":" not in match.group("evr") and match.end("evr") == len(text):
+            match = None
+        return (match.group("name"), _plain(match.group("evr"))) if match else (text, "")
 
     def concerns(self, entry: str, name: str) -> bool:
         """By the name in it, which may be a pattern."""
-        return fnmatch.fnmatchcase(name, self._split(entry)[0])
+        return fnmatch.fnmatchcase(name, self.split(entry)[0])
 
     def is_held(self, about: Sequence[str], packages: Sequence[Package]) -> bool:
         """Nothing is allowed but what is installed, or the name is excluded as a whole."""
-        if any(entry.startswith("!") and not self._split(entry)[1] for entry in about):
+        if any(entry.startswith("!") and not self.split(entry)[1] for entry in about):
             return True
-        allowed = {self._split(entry)[1] for entry in about if not entry.startswith("!")}
+        allowed = {self.split(entry)[1] for entry in about if not entry.startswith("!")}
         return bool(allowed) and allowed <= {_plain(p.version) for p in packages}
 
     def opens(self, about: Sequence[str], packages: Sequence[Package]) -> list[str]:
         """An entry for another version allows that one too."""
-        if any(entry.startswith("!") and not self._split(entry)[1] for entry in about):
+        if any(entry.startswith("!") and not self.split(entry)[1] for entry in about):
             return []
         there = {_plain(p.version) for p in packages}
-        return [e for e in about if not e.startswith("!") and self._split(e)[1] not in there]
+        return [e for e in about if not e.startswith("!") and self.split(e)[1] not in there]
 
 
 class VersionLockToml:

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import LockHeld
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.books import VersionLockList
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.detect import backend, detect
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.dnf import Dnf
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.zypper import Zypper
@@ -16,7 +17,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 from fake_rpm import FakeRpm
 
 EL = ("kernel", "kernel-core", "kernel-modules", "kernel-devel")
-EL_OTHERS = ("kernel-rt", "kernel-uki-virt", "kernel-64k*")
+EL_OTHERS = ("kernel-rt", "kernel-uki-virt", "kernel-64k-core", "kernel-64k*")
 SUSE = ("kernel-default", "kernel-default-devel")
 SUSE_OTHERS = ("kernel-azure", "kernel-rt*")
 OLD, NEW = "5.14.0-427.13.1.el9_4", "5.14.0-503.11.1.el9_5"
@@ -212,6 +213,24 @@ def test_every_version_that_stands_side_by_side_is_locked(tmp_path: pathlib.Path
     assert {f"kernel-core-0:{v}.*" for v in (OLD, NEW)} <= set(host.read(LIST).splitlines())
     host.packages["kernel-core"] = [NEW]       # the older one was pruned: its entry goes
     assert pin(host).changed and f"kernel-core-0:{OLD}.*" not in host.read(LIST)
+
+
+@pytest.mark.parametrize("entry, name, evr", [
+    ("kernel-core-0:5.14.0-503.el9.*", "kernel-core", "5.14.0-503.el9"),
+    ("kernel-64k-core-0:5.14.0-503.el9.*", "kernel-64k-core", "5.14.0-503.el9"),
+    ("nvidia-driver-3:580.95-1.el9.x86_64", "nvidia-driver", "3:580.95-1.el9"),
+    ("kernel-core-5.14.0-*", "kernel-core", "5.14.0-*"),
+    ("!kernel-64k-core", "kernel-64k-core", ""),
+    ("!kernel-64k-debug-core", "kernel-64k-debug-core", ""),
+    ("!kernel-rt-64k-core", "kernel-rt-64k-core", ""),
+    ("!kernel-64k*", "kernel-64k*", ""),
+    ("!kmod-nvidia-580.95.05-5.14.0-503.40.1", "kmod-nvidia-580.95.05-5.14.0-503.40.1", ""),
+    ("!kernel-core-0:5.14.0-503.el9.*", "kernel-core", "5.14.0-503.el9"),
+    ("!kernel-core-5.14.0-503.el9.x86_64", "kernel-core", "5.14.0-503.el9"),
+    ("kmod-nvidia-580.95-5.14.0-503.40.1-3:580.95-1.el9_5.*", "kmod-nvidia-580.95-5.14.0-503.40.1", "3:580.95-1.el9_5"),
+])
+def test_names_and_versions_in_entries_of_versionlock(entry: str, name: str, evr: str) -> None:
+    assert VersionLockList.split(entry) == (name, evr)
 
 
 def test_a_persons_entry_that_opens_a_held_name_is_said(tmp_path: pathlib.Path) -> None:

@@ -182,6 +182,12 @@ def test_versionlock(rocky, as_host):
     assert read(as_host)[0]["held"] == []
 
 
+def test_a_number_in_a_name_is_no_version(rocky, as_host):
+    rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
+    rocky.put("/etc/dnf/plugins/versionlock.list", "!kernel-64k-core\n!kernel-64k-devel\n")
+    assert read(as_host)[0]["held"] == ["kernel-64k-core", "kernel-64k-devel"]
+
+
 def test_versionlock_is_not_enough_where_packagekit_is(rocky, as_host):
     rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
     rocky.put("/etc/dnf/plugins/versionlock.list", LOCKS)
