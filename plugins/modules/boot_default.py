@@ -15,7 +15,7 @@ description:
   - Menus whose entries are files (BLS, as on RHEL) are set by the entry's id. C(UPDATEDEFAULT=no) keeps a new kernel
     from making itself the default there. Where there is C(grubby), it is asked as well what starts next.
   - Where the environment block gets lost or damaged, C(/etc/grub.d/01_baremetal_nvidia) starts the same kernel, and
-    not the first one of the menu.
+    not the first one of the menu. (Not with BLS, where the menu stays as the distribution made it.)
   - The menu is generated beside the present one, checked, and put in place in one step. So is the environment block.
   - A kernel without initrd is refused, and so are a C(/boot) that is read-only and an environment block that is
     damaged.

@@ -80,7 +80,9 @@ class BootOnce:
         arming["entry"] = parts.entry_id
         outcome = Outcome(entry=parts.entry_id, boots=default.release, arguments=str(arming["arguments"]), watchdog=dog)
         outcome.not_covered = host.not_covered(dog, request.fallback_reboot)
-        files = trial_files.wanted(arming, loader.env_path, loader.tool("editenv")) + parts.files
+        # the file itself: the program replaces it, and a link to the EFI partition has to stay one
+        block = self.tree.resolve(loader.env_path)
+        files = trial_files.wanted(arming, block, loader.tool("editenv")) + parts.files
         todo = [one for one in files if not self._is_there(one)]
         for one in todo:
             outcome.actions.append(f"write {one.path}")

@@ -371,6 +371,21 @@ def test_el_trial_is_a_file_that_sorts_below_all_others(rocky: El) -> None:
     assert files(rocky) == before
 
 
+def test_an_environment_on_the_efi_partition(rocky: El) -> None:
+    """EL 8 links it there: the program on the host gets the file itself, and the link stays."""
+    efi = rocky.root / "boot/efi/EFI/rocky"
+    efi.mkdir(parents=True)
+    (rocky.root / "boot/grub2/grubenv").rename(efi / "grubenv")
+    (rocky.root / "boot/grub2/grubenv").symlink_to("../efi/EFI/rocky/grubenv")
+    arm(rocky, EL_NEW)
+    assert (rocky.root / "boot/grub2/grubenv").is_symlink() and boots(rocky) == (EL_NEW, EL_OLD)
+    assert "GRUBENV=/boot/efi/EFI/rocky/grubenv\n" in (rocky.root / "var/lib/baremetal-nvidia/trial.conf").read_text()
+    unit = (rocky.root / "etc/systemd/system" / trial_files.EARLY).read_text()
+    assert "RequiresMountsFor=/boot/efi/EFI/rocky " in unit
+    end(rocky)
+    assert (rocky.root / "boot/grub2/grubenv").is_symlink() and boots(rocky) == (EL_OLD, EL_OLD)
+
+
 def test_el_entry_whose_name_leaves_no_place_below(rocky: El) -> None:
     (rocky.root / f"boot/loader/entries/{MACHINE}-{EL_NEW}.conf").rename(rocky.root / "boot/loader/entries/a~b.conf")
     refused(rocky, "GRUB would take the trial for the newest kernel", release=EL_NEW)
