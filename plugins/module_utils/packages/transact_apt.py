@@ -57,6 +57,10 @@ class AptTransaction:
         """apt has none."""
         return {}
 
+    def has_stream(self, name: str, stream: str) -> bool:
+        """apt has none."""
+        return False
+
     def duplicates(self, names: Mapping[str, str | None]) -> Mapping[str, tuple[str, ...]]:
         """dpkg never has two versions of a name."""
         return {}

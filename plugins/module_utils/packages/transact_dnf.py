@@ -53,6 +53,12 @@ class DnfTransaction(RpmTransaction):
                     found[name] = keys.get("stream", "")
         return found
 
+    def has_stream(self, name: str, stream: str) -> bool:
+        """See the interface."""
+        argv = [self.program, "--quiet", "--cacheonly", "module", "list", f"{name}:{stream}"]
+        result = call(self.run, argv, timeout=300)
+        return bool(result.rc == 0)
+
     def refresh(self, wish: Wish) -> None:
         """See the interface."""
         argv = [self.program, "--quiet", "--refresh", "--setopt=skip_if_unavailable=False", "makecache"]

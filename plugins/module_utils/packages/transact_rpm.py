@@ -51,6 +51,10 @@ class RpmTransaction:
         """No modules, unless the manager says otherwise."""
         return {}
 
+    def has_stream(self, name: str, stream: str) -> bool:
+        """No modules, unless the manager says otherwise."""
+        return False
+
     def duplicates(self, names: Mapping[str, str | None]) -> Mapping[str, tuple[str, ...]]:
         """See the interface: all versions but the wanted one, or but the newest where the wanted one is not there."""
         found: dict[str, tuple[str, ...]] = {}

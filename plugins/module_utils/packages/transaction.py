@@ -91,6 +91,9 @@ class Manager(Protocol):
     def streams(self) -> Mapping[str, str]:
         """The module streams that are switched on."""
 
+    def has_stream(self, name: str, stream: str) -> bool:
+        """Whether a repository offers the stream."""
+
     def duplicates(self, names: Mapping[str, str | None]) -> Mapping[str, tuple[str, ...]]:
         """Versions of these packages that a cut-off transaction left beside the newer one."""
 
@@ -111,6 +114,7 @@ class Transaction:
         """What differs."""
         there = self.manager.versions()
         streams = self.manager.streams() if wish.streams else {}
+        other = {name: stream for name, stream in wish.streams.items() if streams.get(name, "") != stream}
         install = {
             name: version
             for name, version in wish.packages.items()
@@ -120,7 +124,9 @@ class Transaction:
             install=install,
             remove=tuple(sorted(name for name in wish.remove if name in there)),
             reinstall=tuple(sorted(name for name in wish.reinstall if name in there and name not in install)),
-            streams={name: stream for name, stream in wish.streams.items() if streams.get(name, "") != stream},
+            # where nothing is switched on and a mirror has no streams, there is nothing to switch
+            streams={name: stream for name, stream in other.items()
+                     if name in streams or self.manager.has_stream(name, stream)},
             files=tuple(wish.files) if install else (),
             duplicates=self.manager.duplicates(wish.packages),
             repair=bool(self.manager.broken()),

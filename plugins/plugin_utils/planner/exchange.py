@@ -102,10 +102,10 @@ def alongside(context: Context, chosen: Candidate, coming: Mapping[str, Any], go
 
 
 def streams(context: Context, chosen: Candidate) -> dict[str, str]:
-    """Return the module stream to be on, where one of another driver is or where the host's own repository has streams.
+    """Return the module stream that goes with a driver that is to be installed, or in the place of another one's.
 
-    The repository that this collection writes is not filtered by streams (module_hotfixes); a stream of another branch
-    would still move the host with the next upgrade by hand.
+    dnf switches the default stream on with the first package of a module. The repository that this collection writes
+    is not filtered by streams (module_hotfixes), but an upgrade by hand would follow a stream of another branch.
     """
     modules, packages = context.host.packages.modules, chosen.packages
     if packages is None or not packages.stream or chosen.source != "nvidia" or not isinstance(modules, dict):
@@ -113,9 +113,7 @@ def streams(context: Context, chosen: Candidate) -> dict[str, str]:
     wanted = family.fill(packages.stream, chosen.branch, chosen.version)
     here = modules.get(MODULE)
     stream = here.get("stream") if isinstance(here, dict) and here.get("state") == "enabled" else None
-    if stream is None or stream == wanted:
-        return {}
-    if chosen.installed and _follows(str(stream), wanted):
+    if stream == wanted or (chosen.installed and (stream is None or _follows(str(stream), wanted))):
         return {}
     return {MODULE: wanted}
 

@@ -31,6 +31,7 @@ class Fake:
         self.half: list[str] = []
         self.on: dict[str, str] = {}
         self.lies = False
+        self.offers_streams = True
         self.done: list[Todo] = []
         self.seen: list[str] = []
         self.root: pathlib.Path | None = None
@@ -43,6 +44,9 @@ class Fake:
 
     def streams(self) -> dict[str, str]:
         return dict(self.on)
+
+    def has_stream(self, name: str, stream: str) -> bool:
+        return self.offers_streams
 
     def duplicates(self, names: Any) -> dict[str, tuple[str, ...]]:
         return {name: self.installed[name][:-1] for name in names if len(self.installed.get(name, ())) > 1}
@@ -86,6 +90,13 @@ def test_a_move_is_one_transaction_and_then_nothing_more() -> None:
         f"replace nvidia-driver-cuda {OLD} by {NEW}", f"remove kmod-nvidia-open-dkms {OLD}"]
     assert outcome.after == planned.after and len(fake.done) == 1
     assert not transact(fake, moved()).changed and len(fake.done) == 1
+
+
+def test_a_mirror_without_streams_is_no_reason_to_try_again_and_again() -> None:
+    fake = Fake()
+    fake.offers_streams = False
+    assert transact(fake, moved()).changed and fake.on == {}
+    assert not transact(fake, moved()).changed
 
 
 def test_what_nobody_asked_for_stays() -> None:
