@@ -12,63 +12,22 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import atomic
 from .errors import HostError
 from .packages import families
 from .packages.base import BlockFile, PackageManager, Wanted
+from .pin_model import Outcome, Request, Steps, actions, diff
 from .state import State, Store, stamp
 
 BACKUPS = "/var/lib/baremetal-nvidia/backups"
 _MARK = "Managed by baremetal.nvidia"
+_NOTHING = "Nothing is half pinned: holds and files are as they were"
 
 
 class PinError(HostError):
     """The pin was refused, or could not be made and was undone."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for. ``packages`` and ``deny`` may hold globs, ``patterns`` are regular expressions over the whole
-    name of what is installed; ``lifted`` names stay in the set but are free."""
-
-    pin_set: str = "kernel"
-    present: bool = True
-    packages: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    manual: tuple[str, ...] = ()
-    lifted: tuple[str, ...] = ()
-    why: str = ""
-    lock_timeout: float = 300.0
-
-
-@dataclass
-class Outcome:
-    """What was (or, in check mode, would be) done, and what is held now."""
-
-    changed: bool = False
-    actions: list[str] = field(default_factory=list)
-    held: list[dict[str, Any]] = field(default_factory=list)
-    diff: list[dict[str, str]] = field(default_factory=list)
-    waited: float = 0.0
-
-
-@dataclass
-class _Steps:
-    """The difference between host and request."""
-
-    wanted: set[str]                 # installed names that shall be held by this set
-    blocked: set[str]                # names and globs that shall have no candidate
-    hold: set[str]
-    release: set[str]
-    foreign: set[str]                # held by people
-    mark: set[str]
-    unmark: set[str]
-    files: list[tuple[BlockFile, str | None]]     # those that differ, with the present content
-    entries: dict[str, list[str]]    # what is ours afterwards in files that people write too, by path
 
 
 def _is_glob(name: str) -> bool:
@@ -95,6 +54,7 @@ class Pin:
         self.root = root
         self.data: State = store.read()
         self.installed = manager.installed()
+        self._change: tuple[list[str], list[str]] = ([], [])     # full names that were held and released
 
     def _path(self, path: str) -> str:
         return os.path.join(self.root, path.lstrip("/"))
@@ -160,7 +120,7 @@ class Pin:
             raise PinError(f"half a pin: deny ({', '.join(globs)}) matches {', '.join(free)}, installed and not in "
                            "packages: neither held nor upgradable. Add to packages")
 
-    def _steps(self, request: Request) -> _Steps:
+    def _steps(self, request: Request) -> Steps:
         packages, deny, names = self._scope(request)
         wanted = _expand(packages, self.installed) | {n for n in deny if n in self.installed}
         wanted |= self._matching(request.patterns) if request.present else set()
@@ -188,7 +148,7 @@ class Pin:
             if current != file.content or (_ours(file) and atomic.mode_of(self._path(file.path)) != file.mode):
                 files.append((file, current))
         unmark = (marked_by_us - manual) & set(self.installed)
-        return _Steps(wanted, blocked, hold, release, foreign, mark, unmark, files, plan.entries)
+        return Steps(wanted, blocked, hold, release, foreign, mark, unmark, files, plan.entries)
 
     def _person_file(self, file: BlockFile, current: str | None) -> BlockFile:
         """Where ours goes: the file that stood there before comes back, and one that is not ours stays."""
@@ -207,14 +167,15 @@ class Pin:
         Raises PinError (refused, or undone after a failure), PackageError, StateError, OSError.
         """
         steps = self._steps(request)
-        outcome = Outcome(actions=_actions(steps), diff=_diff(self.held_now, steps))
+        outcome = Outcome(actions=actions(steps), diff=diff(self.held_now, steps))
         outcome.changed = bool(outcome.actions)
         if not check:
+            before = self.store.read()
             if outcome.changed:
-                outcome.waited = self._apply(request, steps)
+                outcome.waited = self._apply(request, steps, before)
             else:
                 self.store.update(lambda data: self._record(data, request, steps))
-            self._verify(request, steps)
+            self._verify(request, steps, before)
         outcome.held = self._report(request, steps)
         return outcome
 
@@ -222,31 +183,37 @@ class Pin:
         """The manager's own names of those architectures whose hold is not already as it shall be."""
         return [p.full for name in names for p in self.installed[name] if p.held != held]
 
-    def _apply(self, request: Request, steps: _Steps) -> float:
+    def _apply(self, request: Request, steps: Steps, before: State) -> float:
         """Files, holds, marks. What we intend is recorded first: a hold without a record would look like a person's."""
-        before = self.store.read()
         waited = self.manager.wait_for_lock(request.lock_timeout)
         self.store.update(lambda data: self._intend(data, request, steps))
-        written: list[tuple[BlockFile, str | None]] = []
-        hold, release = self._full(steps.hold, True), self._full(steps.release, False)
-        selected = False
+        self._change = (self._full(steps.hold, True), self._full(steps.release, False))
+        done: list[Any] = []
         try:
             for file, current in steps.files:
                 self._backup(file, current)
-                written.append((file, current))
+                done.append((file, current))
                 self._write(file.path, file.content, file.mode)
-            waited += self.manager.set_holds(hold, release, max(request.lock_timeout - waited, 0.0))
-            selected = True
+            waited += self.manager.set_holds(*self._change, max(request.lock_timeout - waited, 0.0))
+            done.append("holds")
             self.manager.mark(steps.mark, steps.unmark)
         except (HostError, OSError) as exc:
-            for file, current in reversed(written):
-                self._write(file.path, current, file.mode)
-            if selected:
-                self.manager.set_holds(release, hold, request.lock_timeout)
-            self.store.update(lambda data: _restore(data, before))
-            raise PinError(f"{exc}. Nothing is half pinned: holds and files are as they were") from exc
+            self._undo(request, steps, before, done)
+            raise PinError(f"{exc}. {_NOTHING}") from exc
         self.store.update(lambda data: self._record(data, request, steps))
         return waited
+
+    def _undo(self, request: Request, steps: Steps, before: State, done: Iterable[Any]) -> None:
+        """Take back what of the steps was done: files as (file, text before), "holds", "marks"."""
+        done = list(done)
+        for file, current in reversed([step for step in done if isinstance(step, tuple)]):
+            self._write(file.path, current, file.mode)
+        if "holds" in done:
+            hold, release = self._change
+            self.manager.set_holds(release, hold, request.lock_timeout)
+        if "marks" in done:
+            self.manager.mark(steps.unmark, steps.mark)
+        self.store.update(lambda data: _restore(data, before))
 
     def _write(self, path: str, content: str | None, mode: int) -> None:
         if content is None:
@@ -263,7 +230,7 @@ class Pin:
         entry = {"path": file.path, "backup": name, "at": stamp(self.store.clock())}
         self.store.update(lambda data: data["backups"].append(entry))
 
-    def _intend(self, data: State, request: Request, steps: _Steps) -> None:
+    def _intend(self, data: State, request: Request, steps: Steps) -> None:
         """Record what will be ours beside what is: a cut in between must not make ours a person's."""
         ours = data["holds"].setdefault(request.pin_set, {})
         for name in steps.wanted - steps.foreign:
@@ -274,7 +241,7 @@ class Pin:
         for path, entries in steps.entries.items():
             locks[path] = sorted({*locks.get(path, []), *entries})
 
-    def _record(self, data: State, request: Request, steps: _Steps) -> None:
+    def _record(self, data: State, request: Request, steps: Steps) -> None:
         self._intend(data, request, steps)
         ours = {name: entry for name, entry in data["holds"][request.pin_set].items() if name in steps.wanted}
         marks = set(data["manual"][request.pin_set]) - steps.unmark
@@ -287,17 +254,26 @@ class Pin:
         gone = {file.path for file, _current in steps.files if not _ours(file)}
         data["backups"] = [entry for entry in data["backups"] if entry["path"] not in gone]
 
-    def _verify(self, request: Request, steps: _Steps) -> None:
-        """Read back what the host now does, as other files may outweigh ours."""
+    def _verify(self, request: Request, steps: Steps, before: State) -> None:
+        """Read back what the host now does, as other files may outweigh ours.
+
+        A set that is new is taken back whole then. One that was there stays as far as it goes: to open all of it for
+        one leak would be worse.
+        """
         self.installed = self.manager.installed()
         self.data = self.store.read()
         leaks = self.manager.leaks(sorted(steps.wanted), sorted(steps.blocked))
-        if leaks:
-            raise PinError(f"{'; '.join(leaks)}. The rest of the set is pinned")
+        if not leaks:
+            return
+        said = "; ".join(leaks)
+        if any(request.pin_set in before[section] for section in ("holds", "denied", "locks")):
+            raise PinError(f"{said}. The rest of the set is pinned")
+        self._undo(request, steps, before, [*steps.files, "holds", "marks"])
+        raise PinError(f"{said}. {_NOTHING}")
 
     # what is reported
 
-    def _report(self, request: Request, steps: _Steps) -> list[dict[str, Any]]:
+    def _report(self, request: Request, steps: Steps) -> list[dict[str, Any]]:
         """Each held or blocked name, how, by whom, and why; other sets and people's holds included."""
         why = {name: entry["why"] for names in self.data["holds"].values() for name, entry in names.items()}
         why.update(dict.fromkeys(steps.wanted - steps.foreign, request.why))
@@ -318,23 +294,3 @@ def _ours(file: BlockFile) -> bool:
 def _restore(data: State, before: State) -> None:
     for section in ("holds", "denied", "manual", "locks"):
         data[section] = before[section]
-
-
-def _actions(steps: _Steps) -> list[str]:
-    """One line a thing that is done."""
-    lines = [f"hold {name}" for name in sorted(steps.hold)] + [f"release {name}" for name in sorted(steps.release)]
-    lines += [f"{'remove' if file.content is None else 'write'} {file.path}" for file, _current in steps.files]
-    return lines + [f"mark {n} manual" for n in sorted(steps.mark)] + [f"mark {n} auto" for n in sorted(steps.unmark)]
-
-
-def _lines(names: Iterable[str]) -> str:
-    return "".join(f"{name}\n" for name in sorted(names))
-
-
-def _diff(held: set[str], steps: _Steps) -> list[dict[str, str]]:
-    """What ``--diff`` shows: the holds as a list, each file, the marks."""
-    parts = [("package holds", _lines(held), _lines((held | steps.hold) - steps.release)),
-             ("marked as installed by hand", _lines(steps.unmark), _lines(steps.mark))]
-    parts += [(file.path, current or "", file.content or "") for file, current in steps.files]
-    return [{"before_header": title, "after_header": title, "before": before, "after": after}
-            for title, before, after in parts if before != after]

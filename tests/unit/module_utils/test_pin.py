@@ -203,10 +203,22 @@ def test_a_hold_taken_away_behind_our_back_is_set_again(host: FakeApt) -> None:
     assert pin(host).actions == ["hold linux-image-amd64"]
 
 
-def test_a_block_that_another_file_outweighs_is_said(host: FakeApt) -> None:
+def test_a_new_pin_that_another_file_outweighs_is_taken_back_whole(host: FakeApt) -> None:
     host.outweighed = {OTHERS[0]}
-    with pytest.raises(PinError, match=rf"no effect for {OTHERS[0]} \(6.1.176-1\)"):
+    before = tree(host.root)
+    with pytest.raises(PinError, match=rf"no effect for {OTHERS[0]} \(6.1.176-1\).*Nothing is half pinned"):
+        pin(host, manual=KERNEL[2:3])
+    assert host.held == set() and host.manual == set() and state(host)["holds"] == state(host)["denied"] == {}
+    assert {k: v for k, v in tree(host.root).items() if "var/lib/baremetal-nvidia" not in k} == before
+
+
+def test_a_pin_that_was_there_stays_as_far_as_it_goes(host: FakeApt) -> None:
+    """To open all of it, as a person let one name in, would be worse."""
+    pin(host, lifted=KERNEL)
+    host.outweighed = {OTHERS[0]}
+    with pytest.raises(PinError, match=rf"no effect for {OTHERS[0]}.*The rest of the set is pinned"):
         pin(host)
+    assert host.held == set(KERNEL)
 
 
 def test_a_failure_undoes_files_and_record(host: FakeApt) -> None:

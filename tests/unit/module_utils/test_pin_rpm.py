@@ -239,6 +239,8 @@ def test_a_persons_entry_that_opens_a_held_name_is_said(tmp_path: pathlib.Path) 
     host.write(LIST, f"kernel-core-0:{NEW}.*\n")
     with pytest.raises(PinError, match=rf"kernel-core may still move: /{LIST} has kernel-core-0:{NEW}\.\*, which"):
         pin(host)
+    assert host.read(LIST) == f"kernel-core-0:{NEW}.*\n" and "installonly_limit=3" in host.read(CONF)
+    assert state(host)["locks"] == {}
 
 
 def test_a_persons_exclusion_by_pattern_is_theirs(tmp_path: pathlib.Path) -> None:
