@@ -94,7 +94,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.backends import backend
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.candidate import Candidate, prove
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
@@ -142,7 +142,7 @@ def main() -> None:
     )
     try:
         beat()
-        proved = prove(wish, Apt(run), run, store, beat=beat)
+        proved = prove(wish, backend(run), run, store, beat=beat)
     except (HostError, OSError) as exc:
         log = getattr(exc, "log", None) or []
         module.fail_json(msg=str(exc) + "".join(f"\n    {line}" for line in log))

@@ -78,6 +78,11 @@ class Debs:
             raise StageError(f"apt would bring in {', '.join(more)} as well, for which nothing was proved")
         return found
 
+    @staticmethod
+    def lost(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+        """Packages that are gone."""
+        return sorted(set(before) - set(now))
+
     def keep(self, moved: Mapping[str, tuple[str | None, str]], into: str) -> dict[str, str]:
         """Pack what will be replaced again, from its files; name -> path of the package."""
         kept = {}

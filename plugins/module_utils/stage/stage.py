@@ -155,6 +155,7 @@ class Stage:
         missing = self.manager.installed(data["wanted"])
         found = [f"{', '.join(missing)} did not come in"] if missing else []
         found += [f"{name} is not whole" for name in self.manager.wrong()]
+        found += [f"{name} was taken out" for name in self.manager.lost(data["packages"], self.manager.packages())]
         found += complete.problems(self.root, data["release"], data["beside"], driver=data["driver"],
                                    flavour=data["flavour"], signed=data["signed"], others=data["others"])
         return found

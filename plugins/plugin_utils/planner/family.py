@@ -29,7 +29,7 @@ _MODULE = re.compile(
 )
 # Everything that belongs to the driver and must not move under it: what is held after an install.
 HOLD_PATTERN = (
-    r"^(nvidia-(?!container)[a-z0-9.+-]+|libnvidia-(?!container)[a-z0-9.+-]+|cuda-drivers[a-z0-9.-]*|cuda-compat-[0-9-]+"
+    r"^(nvidia-(?!container)[A-Za-z0-9._+-]+|libnvidia-(?!container)[A-Za-z0-9._+-]+|cuda-drivers[a-z0-9.-]*|cuda-compat-[0-9-]+"
     r"|libcuda1(-[a-z0-9]+)?|libnvcuvid1|libnvoptix1|libcudadebugger1|firmware-nvidia-[a-z0-9.-]+"
     r"|xserver-xorg-video-nvidia[a-z0-9.-]*|kmod-nvidia[A-Za-z0-9._-]*|nvlsm|libnvsdm[a-z0-9-]*"
     r"|linux-(modules|objects|signatures)-nvidia-[a-z0-9.+-]+)$"

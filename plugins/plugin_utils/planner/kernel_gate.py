@@ -103,6 +103,8 @@ def _prebuilt(context: Context, chosen: Candidate, offer: Offer) -> dict[str, An
     if packages is None:
         raise Refused(f"the matrix does not know which package brings the module of {chosen.label} for it")
     if not candidates.needs_own_module(packages):
+        if offer.kmp is False:
+            raise Refused(f"the module package of {chosen.label} asks for symbols that it does not have (kABI)")
         name = family.fill(packages.source_package or packages.packages[0], chosen.branch, chosen.version)
         there = context.host.packages.version(name)
         return {"method": "precompiled", "package": name if isinstance(there, str) else None,

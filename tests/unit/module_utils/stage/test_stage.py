@@ -12,6 +12,7 @@ import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage import complete, snapshot
+from ansible_collections.baremetal.nvidia.plugins.module_utils.stage.debs import Debs
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage.errors import StageError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage.stage import SHIMS, Stage, Wish
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
@@ -45,6 +46,8 @@ class FakeManager:
     def back(self, before: Mapping[str, str], former: Mapping[str, str]) -> list[str]:
         self.table = dict(before)
         return ["linux-image-amd64 is back at its former version"]
+
+    lost = staticmethod(Debs.lost)
 
     def wrong(self) -> list[str]:
         return self.broken
@@ -248,6 +251,14 @@ def test_checked_names_what_is_not_whole(stage: Stage, monkeypatch: pytest.Monke
     stage.manager.install()  # type: ignore[union-attr]
     monkeypatch.setattr(complete, "problems", lambda *_args, **more: [f"no {more['others'][0]}"])
     assert stage.check().problems == ["no zfs"]
+
+
+def test_what_went_out_with_it_is_no_kernel_worth(stage: Stage) -> None:
+    stage.manager.table["zfs-dkms"] = "2 i"  # type: ignore[union-attr]
+    stage.open(WISH, check=False)
+    stage.manager.install()  # type: ignore[union-attr]
+    del stage.manager.table["zfs-dkms"]  # type: ignore[union-attr]
+    assert stage.check().problems == ["zfs-dkms was taken out"]
 
 
 def test_closed_forgets(stage: Stage, root: pathlib.Path) -> None:
