@@ -19,21 +19,29 @@ _STATE = "/var/lib/baremetal-nvidia/state.json"
 
 @dataclass
 class Candidate:
-    """A kernel release and the packages that bring it; ``security``: None where nothing tells it."""
+    """A kernel release and the packages that bring it.
+
+    ``security`` is None where nothing tells it; ``modules`` are the driver's KMPs that fit it (SUSE alone), None where
+    that is not known.
+    """
 
     release: str
     packages: dict[str, str] = field(default_factory=dict)
     security: bool | None = None
     origin: str | None = None
+    modules: dict[str, list[str]] | None = None
 
     def row(self) -> dict[str, Any]:
         """The fact."""
-        return {
+        row: dict[str, Any] = {
             "release": self.release,
             "packages": dict(sorted(self.packages.items())),
             "security": self.security,
             "origin": self.origin,
         }
+        if self.modules is not None:
+            row["modules"] = dict(sorted(self.modules.items()))
+        return row
 
 
 def newest(found: Iterable[Candidate], kept: set[str]) -> list[dict[str, Any]]:

@@ -21,13 +21,14 @@ from xml.etree import ElementTree
 from ..packages import families
 from ..packages.books import ZyppLocks
 from ..run import run_bytes
-from . import packages_zypper, rpmdb
+from . import kmps, packages_zypper, rpmdb
 from .candidate import Candidate, ours_in_files
 from .context import Context
 from .kernel import natural
 
 _CONFS = ("/etc/zypp/zypp.conf", "/usr/etc/zypp/zypp.conf")
 _IMAGE = re.compile(r"^kernel-(?P<flavour>default|azure|rt|64kb|vanilla|longterm)$")
+_PRIMARY = "/var/cache/zypp/raw/*/repodata/*primary.xml*"
 _UPDATEINFO = "/var/cache/zypp/raw/*/repodata/*updateinfo.xml*"
 _LARGEST = 256 * 1024 * 1024
 _TEXT_RC = (0, 104)  # 104: nothing of that name
@@ -39,9 +40,28 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
     coming = _coming(ctx)
     found = candidates(coming, _there(ctx, {name for name, _version, _origin in coming}), installed)
     if found:
-        for one, advisories in _advised(ctx, found):
-            one.security = advisories
+        for one, secure in _advised(ctx, found):
+            one.security = secure
+        _modules(ctx, found)
     return found, set()
+
+
+def _modules(ctx: Context, found: list[Candidate]) -> None:
+    """Set which KMPs fit each candidate; where nobody can tell, the reason stands in unknown."""
+    kernels = {(name, version) for one in found for name, version in one.packages.items() if _IMAGE.match(name)}
+    texts = [text for text in (_unpacked(ctx, path) for path in ctx.tree.expand(_PRIMARY)) if text]
+    provided, required = kmps.of(texts, kernels)
+    listed = ctx.run(["rpm", "-qa", "--queryformat", rpmdb.QUERY, "nvidia-*-kmp-*"])
+    for one in rpmdb.parse(listed.out) if listed.ok else []:
+        answer = ctx.run(["rpm", "-q", "--requires", one.name])
+        if answer.ok:
+            required[one.name, one.version] = kmps.requirements(answer.out)
+    for candidate in found:
+        symbols = [provided[key] for key in candidate.packages.items() if key in provided]
+        if symbols:
+            candidate.modules = kmps.fitting(symbols[0], required)
+        else:
+            ctx.cannot("kernel.candidates[].modules", "the repositories' metadata has no symbols of a kernel on offer")
 
 
 def _coming(ctx: Context) -> list[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import (
     candidates_dnf,
     candidates_zypper,
     collector,
+    kmps,
     names,
 )
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.candidate import Candidate
@@ -293,6 +294,23 @@ UPDATEINFO = """<?xml version="1.0"?><updates><update from="x" status="stable" t
 """
 
 
+KMP = "nvidia-open-driver-G06-signed-kmp-default"
+KMPS = [f"580.{driver}_k6.4.0_150600.23.47-150600.3.{rebuild}.1" for driver, rebuild in (("178.04", 66), ("159.03", 60))]
+
+
+def stanza(name, version, kind, symbols):
+    number, _mark, release = version.rpartition("-")
+    rows = "".join(f'<rpm:entry name="ksym({flavour}:{symbol})" flags="EQ" epoch="0" ver="{checksum}"/>' for flavour, symbol, checksum in symbols)
+    return (f'<package type="rpm">\n  <name>{name}</name>\n  <arch>x86_64</arch>\n  <version epoch="0" ver="{number}" rel="{release}"/>\n'
+            f'<format><rpm:{kind}>{rows}<rpm:entry name="/bin/sh" pre="1"/></rpm:{kind}></format></package>')
+
+
+OLD_ABI, NEW_ABI = [("default", "module_layout", "4f1c0d5a"), ("default", "kmalloc&amp;x", "01")], [("default", "module_layout", "9b27e113")]
+PRIMARY = "<metadata>" + "".join([
+    stanza("kernel-default", "6.4.0-150600.23.60.5", "provides", OLD_ABI), stanza("kernel-default", "6.4.0-150600.23.73.1", "provides", NEW_ABI),
+    stanza("vim", "9-1", "provides", []), stanza(KMP, KMPS[0], "requires", OLD_ABI[:1])]) + "</metadata>"
+
+
 class Zypper:
     """Answers by the verb, and keeps what it was asked with which environment."""
 
@@ -301,6 +319,9 @@ class Zypper:
 
     def __call__(self, argv, **options):
         self.seen.append((argv, options.get("env") or {}))
+        if argv[0] == "rpm":
+            version = f"{KMP}\t0\t{KMPS[1]}\tx86_64\n"
+            return children.Result(rc=0, out=version if "-qa" in argv else "/bin/sh\nksym(default:kmalloc&x) = 01\n")
         if "update" in argv:
             conf = (options.get("env") or {}).get("ZYPP_CONF")
             if conf:
@@ -315,7 +336,7 @@ class Zypper:
 def sles(host):
     host.many({"/etc/os-release": 'ID="sles"\nID_LIKE="suse"\nVERSION_ID="15.6"\n', "/boot/vmlinuz-6.4.0-150600.23.47-default": "x",
                "/etc/zypp/zypp.conf": "[main]\nmultiversion = provides:multiversion(kernel)\nlocksfile.path = /etc/zypp/locks\n",
-               "/var/cache/zypp/raw/u/repodata/ab-updateinfo.xml": UPDATEINFO})
+               "/var/cache/zypp/raw/u/repodata/ab-updateinfo.xml": UPDATEINFO, "/var/cache/zypp/raw/u/repodata/ab-primary.xml": PRIMARY})
     return host
 
 
@@ -324,8 +345,20 @@ def test_zypper_the_kernel_of_the_summary_and_the_one_below(sles):
     candidates.read(context)
     origin = "SLE-Product-SLES15-SP6-Updates"
     assert context.facts["kernel"]["candidates"] == [
-        {"release": "6.4.0-150600.23.73-default", "packages": {"kernel-default": "6.4.0-150600.23.73.1"}, "security": True, "origin": origin},
-        {"release": "6.4.0-150600.23.60-default", "packages": {"kernel-default": "6.4.0-150600.23.60.5"}, "security": True, "origin": origin}]
+        {"release": "6.4.0-150600.23.73-default", "packages": {"kernel-default": "6.4.0-150600.23.73.1"}, "security": True, "origin": origin, "modules": {}},
+        {"release": "6.4.0-150600.23.60-default", "packages": {"kernel-default": "6.4.0-150600.23.60.5"}, "security": True, "origin": origin, "modules": {KMP: KMPS}}]
+    assert context.unknown == {}
+
+
+def test_without_symbols_nobody_knows_which_kmp_fits(sles):
+    sles.put("/var/cache/zypp/raw/u/repodata/ab-primary.xml", "<metadata/>")
+    context = Context(AsHost(str(sles.root)), runner=Zypper())
+    candidates.read(context)
+    assert "modules" not in context.facts["kernel"]["candidates"][0] and "no symbols" in context.unknown["kernel.candidates[].modules"]
+
+
+def test_a_kmp_without_a_symbol_proves_nothing():
+    assert kmps.fitting({"ksym(default:a)": "1"}, {("x", "1-1"): {}, ("y", "1-1"): {"ksym(default:a)": "2"}}) == {}
 
 
 def test_zypper_reads_locks_without_ours(sles):
