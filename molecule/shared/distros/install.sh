@@ -44,6 +44,7 @@ el | suse)
     rpm --import "$archive/key.asc"
     where=/etc/yum.repos.d
     [ "$family" = el ] || where=/etc/zypp/repos.d
+    mkdir -p "$where" /etc/products.d
     for name in $first_sources; do cp "$archive/$name.repo" "$where/"; done
     if [ "$family" = el ]; then
         # Debian switches a plugin on that Red Hat does not

@@ -106,6 +106,13 @@ def execute(settings: Settings, arguments: argparse.Namespace) -> int:
         [*podman.command(), "exec", *flags, host.container, *(arguments.command or ["bash"])], check=False).returncode
 
 
+def attempt(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Run a command in a copy of a snapshot that is thrown away; its exit status is the last line, rc=N."""
+    host = hosts.pick(settings, [arguments.host])[0]
+    print(hosts.attempt(host, settings, arguments.label, arguments.command), end="")
+    return 0
+
+
 def simulated(_settings: Settings, _arguments: argparse.Namespace) -> int:
     """Say what is simulated."""
     print((SHARED / "simulated.txt").read_text(), end="")
@@ -135,6 +142,11 @@ def parser() -> argparse.ArgumentParser:
     verb.add_argument("label")
     verbs.add_parser("status", help="what is up, as JSON").set_defaults(action=status)
     verbs.add_parser("simulated", help="what is simulated and what is real").set_defaults(action=simulated)
+    verb = verbs.add_parser("try", help="run a command in a copy of a snapshot that is thrown away")
+    verb.set_defaults(action=attempt)
+    verb.add_argument("host")
+    verb.add_argument("label")
+    verb.add_argument("command", nargs=argparse.REMAINDER)
     verb = verbs.add_parser("exec", help="run a command on a host (default: a shell)")
     verb.set_defaults(action=execute)
     verb.add_argument("host")

@@ -180,6 +180,15 @@ def snapshot(host: Host, settings: Settings, label: str) -> str:
     return image
 
 
+def attempt(host: Host, settings: Settings, label: str, command: list[str], timeout: float = 300) -> str:
+    """Run a command in a copy of a snapshot that is thrown away, without an init; what it printed, errors too."""
+    volumes = [] if host.system is None else [
+        f"--volume={distros.archive(host.system, host.suite, settings)}:{HOST_ARCHIVE}:ro"]
+    script = 'exec 2>&1; "$@"; echo "rc=$?"'
+    return podman.podman("run", "--rm", "--pull=never", *podman.run_options(), *volumes,
+                         image_for(host, settings, label), "/bin/sh", "-c", script, "sh", *command, timeout=timeout)
+
+
 def image_for(host: Host, settings: Settings, label: str | None) -> str:
     """The image a host starts from: a snapshot, or the freshly installed system."""
     if label is None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts of the lab, and what commands do in copies of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import yaml
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+HOSTS: dict[str, Any] = yaml.safe_load((HERE / "hosts.yml").read_text())
+LAB = "distros"
+INVENTORY = ROOT / ".cache" / "lab" / LAB / "inventory"
+BESIDE = 3  # commands at a time: they wait for the disk more than they work
+FREE, HELD, GATED = "distros-free", "distros-held", "distros-gated"
+
+# what a command leaves behind: kernels, their packages, the boot default, the other package
+_LOOK = r"""
+{ "$@"; } 2>&1 </dev/null; echo "=rc $?"
+for image in /boot/vmlinuz-*; do echo "=kernel ${image#/boot/vmlinuz-}"; done
+if command -v dpkg-query >/dev/null; then
+    dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' |
+        sed -nE 's/^installed (linux-(image|headers|modules)-.*)/=package \1/p'
+    dpkg-query -W -f '=other ${Version}\n' cloud-init
+else
+    rpm -qa 'kernel*' | grep -vE '^kernel-(firmware|tools)' | sort | sed 's/^/=package /'
+    rpm -q --qf '=other %{VERSION}-%{RELEASE}\n' tzdata timezone | grep '^=other'
+fi
+grub-editenv - list | sed 's/^/=grubenv /'
+"""
+
+
+@dataclasses.dataclass
+class State:
+    """A copy of a host after a command."""
+
+    output: str
+    rc: int
+    kernels: list[str]
+    packages: list[str]
+    other: str
+    grubenv: list[str]
+
+    def same_kernel(self, before: State) -> bool:
+        """Say whether no kernel, no package of one and no boot default differs."""
+        return (self.kernels, self.packages, self.grubenv) == (before.kernels, before.packages, before.grubenv)
+
+
+def _run(*command: str, check: bool = True, timeout: float = 600) -> str:
+    done = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=timeout, cwd=ROOT, env={**os.environ, "LAB_NAME": LAB})
+    if check and done.returncode != 0:
+        raise AssertionError(f"rc {done.returncode}: {' '.join(command)[:200]}\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def lab(*words: str, check: bool = True) -> str:
+    """Call the lab."""
+    return _run(str(ROOT / "scripts" / "lab"), *words, check=check)
+
+
+def play(name: str, *words: str) -> str:
+    """Run one of the playbooks here on all hosts; the tests look for each host in what it printed."""
+    return _run("ansible-playbook", str(HERE / name), "-i", str(INVENTORY), *words, check=False)
+
+
+def attempt(host: str, label: str, command: str) -> State:
+    """Type a command in a copy of a host and look at what is there afterwards."""
+    text = lab("try", host, label, "sh", "-c", _LOOK, "sh", "sh", "-c", command)
+
+    def values(key: str) -> list[str]:
+        return re.findall(rf"^={key} (.*)$", text, re.M)
+
+    assert values("rc") and values("kernel"), text
+    return State(text, int(values("rc")[0]), values("kernel"), values("package"), values("other")[0], values("grubenv"))
+
+
+def _each(function: Any, rows: list[Any]) -> list[Any]:
+    with ThreadPoolExecutor(BESIDE) as pool:
+        return list(pool.map(function, rows))
+
+
+class World:
+    """The hosts in their three states, and what every command did in the first two and a full upgrade in the last."""
+
+    def __init__(self) -> None:
+        began = time.monotonic()
+
+        def said(what: str) -> None:
+            print(f"distros: {what} ({time.monotonic() - began:.0f} s)", flush=True)
+
+        lab("reset", *HOSTS)
+        said("hosts stand")
+        _each(lambda name: lab("exec", name, "sh", "-c", HOSTS[name]["prepare"]), list(HOSTS))
+        _each(lambda name: lab("snapshot", name, FREE), list(HOSTS))
+        said("drivers are installed")
+        self.hold = play("hold.yml")
+        _each(lambda name: lab("snapshot", name, HELD), list(HOSTS))
+        said("kernels are held")
+        rows = [(name, label, row["command"]) for label in (FREE, HELD) for name, host in HOSTS.items()
+                for row in [{"command": "true"}, *host["commands"]]]
+        self.done = dict(zip(rows, _each(lambda row: attempt(*row), rows), strict=True))
+        said("commands were typed")
+        self.hold_again = play("hold.yml")
+        self.stage = play("stage.yml")
+        _each(lambda name: lab("snapshot", name, GATED), list(HOSTS))
+        said("newer kernels are staged")
+        rows = [(name, GATED, row) for name, host in HOSTS.items() for row in ("true", host["commands"][0]["command"])]
+        self.done.update(zip(rows, _each(lambda row: attempt(*row), rows), strict=True))
+        self.modules = {name: lab("exec", name, "modinfo", "-F", "vermagic",
+                                  f"/lib/modules/{HOSTS[name]['staged']}/{HOSTS[name]['module']}", check=False)
+                        for name in HOSTS}
+        said("done")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people type, typed: against real apt, dnf and zypper, with archives that offer kernels without modules."""
+
+from __future__ import annotations
+
+import re
+
+from distros import FREE, GATED, HELD, HOSTS
+
+
+def test_while_nothing_is_held_it_moves_the_kernel(world, name, typed):
+    """Without this the next test could not fail."""
+    before, after = world.done[name, FREE, "true"], world.done[name, FREE, typed["command"]]
+    assert before.kernels == [HOSTS[name]["installed"]]
+    if typed["moves"]:
+        assert typed["moves"] in after.kernels, after.output
+    else:
+        assert after.kernels == before.kernels, after.output
+    assert (after.other != before.other) is typed["upgrades"], after.output
+
+
+def test_a_held_kernel_stays(world, name, typed):
+    before, after = world.done[name, HELD, "true"], world.done[name, HELD, typed["command"]]
+    assert after.same_kernel(before), after.output
+    assert (after.other != before.other) is typed["upgrades"], after.output
+
+
+def recap(text, name):
+    found = re.search(rf"^{name} +: .*?changed=(\d+) .*?failed=(\d+)", text, re.M)
+    assert found, text[-6000:]
+    return int(found.group(1)), int(found.group(2))
+
+
+def test_to_hold_twice_changes_nothing(world, name):
+    changed, failed = recap(world.hold, name)
+    assert changed > 0 and not failed, world.hold
+    assert recap(world.hold_again, name) == (0, 0), world.hold_again
+
+
+def test_gated_moves_it_exactly_as_far_as_a_module_exists(world, name):
+    host, after = HOSTS[name], world.done[name, GATED, "true"]
+    assert recap(world.stage, name)[1] == 0, world.stage
+    assert set(after.kernels) == {host["installed"], host["staged"]}, world.stage
+    assert world.modules[name].split()[0] in (host["staged"], host["installed"])  # of a KMP: that it was built for
+    assert after.grubenv and not any(host["staged"] in line for line in after.grubenv)  # the default stays
+
+
+def test_a_full_upgrade_after_it_moves_it_no_further(world, name):
+    command = HOSTS[name]["commands"][0]["command"]
+    before, after = world.done[name, GATED, "true"], world.done[name, GATED, command]
+    assert after.same_kernel(before), after.output
