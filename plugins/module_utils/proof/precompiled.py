@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
 from typing import Any, Callable
 
 from . import modinfo
@@ -76,12 +75,3 @@ def _objects(tree: str, what: str, release: str) -> dict[str, Any]:
         raise ProofError(f"{what} holds no module for kernel {release}", release)
     return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in objects), "signer": None}
 
-
-def release_of(tree: str) -> Mapping[str, int]:
-    """Which kernel releases the modules in an opened package lie under, with how many; for messages."""
-    counted: dict[str, int] = {}
-    for path in module_files(tree):
-        parts = path.split("/lib/modules/", 1)
-        if len(parts) == 2:
-            counted[parts[1].split("/")[0]] = counted.get(parts[1].split("/")[0], 0) + 1
-    return counted
