@@ -16,6 +16,7 @@ from ..errors import HostError
 from ..facts import bls, boot, grub
 from ..facts.tree import Tree
 from ..packages.base import Runner
+from . import settle
 
 _MKCONFIG_TIMEOUT = 300.0
 _UNWRITABLE = ("btrfs", "zfs", "squash4", "iso9660", "f2fs", "cpiofs", "newc", "tarfs")
@@ -48,6 +49,10 @@ def entry_of(menu: grub.Menu, release: str) -> grub.Entry | None:
         if entry.release == release and not special and not is_trial(entry):
             return entry
     return None
+
+
+def _one_sector(raw: bytes) -> bool:
+    return len(raw) == grub.ENV_SIZE and set(raw[_SECTOR:]) <= {ord("#"), ord("\n")}
 
 
 class Loader:
@@ -117,7 +122,7 @@ class Loader:
     def in_one_sector(self) -> bool:
         """Whether all variables stand in the first sector of the block, so that GRUB changes them by one write."""
         with open(self.env, "rb") as handle:
-            return set(handle.read()[_SECTOR:]) <= {ord("#"), ord("\n")}
+            return _one_sector(handle.read())
 
     def refuse(self, release: str, menu: grub.Menu) -> None:
         """Raise BootError where the kernel could not start."""
@@ -180,12 +185,12 @@ class Loader:
         try:
             atomic.write(new, text, mode=atomic.mode_of(self.cfg) or 0o600)
             self.call(self.tool("script-check"), new)
-            atomic.publish(new, self.cfg)
+            settle.replace(new, self.cfg, self.tree.is_host)
         finally:
             atomic.remove(new)
 
     def save(self, **variables: str | None) -> None:
-        """Set variables of the environment (None takes one out), on a copy that then takes the block's place.
+        """Set variables of the environment (None takes one out) on a copy, whose content then takes the block's place.
 
         next_entry goes last, so that clearing it moves nothing that stands behind it.
         """
@@ -203,8 +208,12 @@ class Loader:
                 if value is not None:
                     self.call(editenv, new, "set", f"{name}={value}")
             with open(new, "rb") as handle:
-                grub.parse_block(handle.read())
-            atomic.publish(new, self.env)
+                raw = handle.read()
+            grub.parse_block(raw)
+            if _one_sector(raw) and os.path.exists(self.env) and self.in_one_sector():
+                settle.overwrite(self.env, raw)    # one sector changes: it is the former or the new one
+            else:
+                settle.replace(new, self.env, self.tree.is_host)
         except ValueError as exc:
             raise BootError(f"{editenv} wrote a block that GRUB cannot read: {exc}. {self.env} is as it was") from exc
         finally:

@@ -45,16 +45,11 @@ clear_next() {    # succeeds only when next_entry is gone from the disk; else $r
     next=$(next_entry) || return 1
     reason="next_entry cannot be cleared: the next boot starts $next again"
     [ -n "$next" ] || return 0
-    new=$grubenv.baremetal-nvidia
-    if cp -p "$grubenv" "$new" && "$editenv" "$new" unset next_entry && sync "$new"; then
-        mv "$new" "$grubenv" && sync "${grubenv%/*}"
-    else    # no room for a second file: the same size in the same place
-        rm -f "$new"
-        cp "$grubenv" "$scratch" && "$editenv" "$scratch" unset next_entry &&
-            [ "$(wc -c <"$scratch")" -eq "$(wc -c <"$grubenv")" ] &&
-            dd if="$scratch" of="$grubenv" conv=notrunc,fsync 2>/dev/null
-        rm -f "$scratch"
-    fi
+    # the same size in the same place: no other file, no other inode that GRUB might not find
+    cp "$grubenv" "$scratch" && "$editenv" "$scratch" unset next_entry &&
+        [ "$(wc -c <"$scratch")" -eq "$(wc -c <"$grubenv")" ] &&
+        dd if="$scratch" of="$grubenv" conv=notrunc,fsync 2>/dev/null
+    rm -f "$scratch"
     next=$(next_entry) && [ -z "$next" ]
 }
 

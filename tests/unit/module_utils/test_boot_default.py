@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
-from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import loader, sections
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import loader, sections, settle
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault, Outcome
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.loader import BootError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.settings import SNIPPET_PATH, snippet
@@ -378,6 +378,61 @@ def test_next_entry_is_the_last_variable(grub: Grub) -> None:
     """GRUB clears it in place: nothing that stands behind it may move."""
     loader.Loader(grub, str(grub.root)).save(next_entry="x", saved_entry="y")
     assert list(grub.env) == ["saved_entry", "next_entry"]
+
+
+def test_the_block_is_written_in_its_place(grub: Grub) -> None:
+    """GRUB does not replay a journal: an inode that is new to it may not be there yet after a power cut."""
+    inode = (grub.root / "boot/grub/grubenv").stat().st_ino
+    loader.Loader(grub, str(grub.root)).save(saved_entry="y")
+    assert (grub.root / "boot/grub/grubenv").stat().st_ino == inode and grub.env == {"saved_entry": "y"}
+
+
+def test_a_block_of_two_sectors_is_replaced(grub: Grub) -> None:
+    write_block(grub.root / "boot/grub/grubenv", {"long": "x" * 600})
+    inode = (grub.root / "boot/grub/grubenv").stat().st_ino
+    loader.Loader(grub, str(grub.root)).save(saved_entry="y")
+    assert (grub.root / "boot/grub/grubenv").stat().st_ino != inode and grub.env["saved_entry"] == "y"
+
+
+def test_a_menu_is_at_its_place_before_it_gets_its_name(tmp_path: pathlib.Path,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "grub.cfg", "old")
+    put(tmp_path, "new", "new")
+    seen: list[tuple[str, bool]] = []
+
+    def checkpoint(directory: str) -> bool:
+        seen.append(((tmp_path / "grub.cfg").read_text(), (tmp_path / f"grub.cfg{settle.FORMER}").exists()))
+        return True
+
+    monkeypatch.setattr(settle, "checkpoint", checkpoint)
+    settle.replace(str(tmp_path / "new"), str(tmp_path / "grub.cfg"), on_host=True)
+    assert seen == [("old", True), ("new", True)], "the former file stays until the new one is there"
+    assert [path.name for path in tmp_path.iterdir()] == ["grub.cfg"]
+
+
+@pytest.mark.parametrize("ext4, same, frozen", [(True, True, False), (False, True, False), (False, False, True)])
+def test_how_a_journal_is_brought_home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, ext4: bool, same: bool,
+                                       frozen: bool) -> None:
+    """By ext4's own call, else by freezing, which the root file system must not be."""
+    calls: list[int] = []
+
+    def ioctl(fd: int, number: int, argument: object) -> int:
+        calls.append(number)
+        if number == 0x4004662B and not ext4:
+            raise OSError(errno.ENOTTY, "no")
+        return 0
+
+    class Stat:
+        def __init__(self, device: int) -> None:
+            self.st_dev = device
+
+    monkeypatch.setattr(settle.fcntl, "ioctl", ioctl)
+    stat = os.stat
+    monkeypatch.setattr(settle.os, "stat", lambda path: Stat(1 if path == "/" or same else 2))
+    done = settle.checkpoint(str(tmp_path))
+    monkeypatch.setattr(settle.os, "stat", stat)
+    assert done is (ext4 or frozen)
+    assert calls[1:] == ([0xC0045877, 0xC0045878] if frozen else [])
 
 
 def test_a_block_that_grub_could_not_read_does_not_take_the_place(grub: Grub) -> None:
