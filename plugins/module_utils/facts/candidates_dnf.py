@@ -60,11 +60,13 @@ repos = base.get_repo_sack()
 repos.create_repos_from_system_configuration()
 repos.load_repos()
 base.get_rpm_package_sack().clear_versionlock_excludes()
+kinds = {}
+for one in libdnf5.advisory.AdvisoryQuery(base).get_advisory_packages_sorted_by_name_arch_evr():
+    if one.get_name().startswith('kernel'):
+        kinds.setdefault(one.get_nevra(), set()).add(one.get_advisory().get_type())
 def row(pkg):
-    advisories = libdnf5.advisory.AdvisoryQuery(base)
-    found = [one.get_advisory().get_type() for one in advisories.get_advisory_packages_sorted_by_name_arch_evr()
-             if one.get_nevra() == pkg.get_nevra()]
-    security = any(kind == 'security' for kind in found) if found else None
+    found = kinds.get(pkg.get_nevra())
+    security = 'security' in found if found else None
     return [pkg.get_name(), int(pkg.get_epoch() or 0), pkg.get_version() + '-' + pkg.get_release(), pkg.get_arch(),
             pkg.get_repo_id(), security]
 goal = libdnf5.base.Goal(base)
