@@ -250,5 +250,6 @@ def test_under_gpu_containers(host: Any, gpu_container: None, tmp_path: pathlib.
     drained, undrained = (int(host.check_output(f"cat /root/{name}")) for name in ("drained", "undrained"))
     assert drained < undrained
     host.check_output("rm /root/drained /root/undrained")
-    play(host, "gpu_containerd_default_runtime=runc", "gpu_containerd_restart_allowed=true", *hooks)
+    play(host, "gpu_containerd_state=absent", "gpu_containerd_restart_allowed=true", *hooks)
+    play(host)
     assert host.run("ls /root/drained").rc != 0, "with nothing to drain the hook does not run"
