@@ -88,6 +88,11 @@ class AptTransaction:
     def carry_out(self, todo: Todo, wish: Wish) -> None:
         """See the interface. An interrupted transaction is finished by dpkg itself, then by apt."""
         if todo.repair:
+            # cut off while it was unpacked: apt would look for the very file that dpkg has half of, and finds no source
+            halves = [full for full, _name, _version, _status, flag in self._rows() if flag == "reinstreq"]
+            if halves:
+                self._do(["dpkg", "--remove", "--force-remove-reinstreq", "--force-depends", *halves], wish,
+                         "dpkg cannot take out what it has half unpacked")
             self._do(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], wish, "dpkg cannot finish",
                      ". Remove the kernel or driver that does not build (apt-get purge), then run this again")
             self._do(["apt-get", "--yes", "--no-install-recommends", "--fix-broken", *_FORCE, "install"], wish,

@@ -55,10 +55,13 @@ def driver(host: str, asked: dict[str, Any], fails: bool = False) -> tuple[dict[
     return result, int(changed.group(1)) if changed else -1
 
 
+_SNAPSHOTS: set[str] = set()
+
+
 def start(move: dict[str, Any], label: str) -> None:
     """The host with the driver that is there before, taken from a snapshot at the second time."""
     host = move["host"]
-    if label in lab("snapshots", host, check=False):
+    if label in _SNAPSHOTS:
         lab("reset", host, "--snapshot", label)
         return
     lab("up", "--hosts", host)
@@ -67,6 +70,8 @@ def start(move: dict[str, Any], label: str) -> None:
         lab("exec", host, "sh", "-c", f"DEBIAN_FRONTEND=noninteractive {move['before']}")
     else:
         driver(host, move["first"])
+    lab("snapshot", host, label)
+    _SNAPSHOTS.add(label)
 
 
 def installed(host: str) -> set[str]:

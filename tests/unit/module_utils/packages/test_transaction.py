@@ -253,6 +253,19 @@ def test_apt_installs_and_removes_in_one_command(tmp_path: pathlib.Path) -> None
         managers.transactions(failing, str(tmp_path), "apt").carry_out(todo, Wish({"a": "2"}))
 
 
+def test_what_dpkg_has_half_unpacked_goes_before_apt_looks_for_it(tmp_path: pathlib.Path) -> None:
+    rows = "a\ta\t2\thalf-installed\treinstreq\nb\tb\t1\tunpacked\tok\n"
+    run = Programs(("dpkg-query", 0, rows))
+    manager = managers.transactions(run, str(tmp_path), "apt")
+    assert manager.broken() == ["a", "b"] and manager.versions() == {}
+    manager.carry_out(Todo(repair=True), Wish({}))
+    started = [argv for argv in run.started if argv[0] != "dpkg-query"]
+    assert [argv[1] for argv in started] == ["--remove", "--configure", "--yes"] and started[0][-1] == "a"
+    failing = Programs(("dpkg-query", 0, "b\tb\t1\tunpacked\tok\n"), ("--configure", 1, "dpkg: error processing b"))
+    with pytest.raises(PackageError, match=r"dpkg cannot finish: dpkg: error processing b.*apt-get purge"):
+        managers.transactions(failing, str(tmp_path), "apt").carry_out(Todo(repair=True), Wish({}))
+
+
 def test_rpm_leaves_two_versions_when_it_is_killed(tmp_path: pathlib.Path) -> None:
     text = "\n".join(["nvidia-driver-cuda\t3\t570.211.01-1.el9\tx86_64",
                       "nvidia-driver-cuda\t3\t580.178.04-1.el9\tx86_64",
