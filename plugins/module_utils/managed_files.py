@@ -28,6 +28,8 @@ PATTERNS: tuple[str, ...] = (
     "/etc/apt/keyrings/baremetal-nvidia-*",
     "/etc/yum.repos.d/baremetal-nvidia-*.repo",
     "/etc/zypp/repos.d/baremetal-nvidia-*.repo",
+    "/etc/grub.d/*baremetal_nvidia*",
+    "/etc/systemd/system/baremetal-nvidia-trial*.service",
     "/etc/containerd/certs.d/*/hosts.toml",
 )
 

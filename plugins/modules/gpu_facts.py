@@ -157,22 +157,30 @@ ansible_facts:
           description:
             - Firmware and boot loader. C(default_mode) is what decides in the boot loader's own configuration, saved,
               index (a position) or entry (a fixed one); C(configured_default) is GRUB_DEFAULT of the settings.
-            - C(env_writable) says whether GRUB can write its environment while booting. C(boot_layout) is partition,
-              disk, mdraid, lvm, crypt, multipath, btrfs, zfs or null (no block device).
+            - C(menu) is where entries come from, grub_cfg or bls (files); C(default_entry) is the one that starts, as
+              ids from the top.
+            - C(env_writable) says whether GRUB can write its environment while booting, and C(env_reason) why not.
+              C(boot_layout) is partition, disk, mdraid, lvm, crypt, multipath, btrfs, zfs or null (no block device).
+            - C(trial) is the trial boot that is open (M(baremetal.nvidia.boot_once)). Its C(phase) is armed, booted,
+              healthy or failed.
           type: dict
           returned: always
           sample:
             firmware: uefi
             loader: grub
+            menu: grub_cfg
             default_mode: saved
+            default_entry: gnulinux-advanced-1>gnulinux-5.15.0-112-generic-advanced-1
             configured_default: saved
             saved_entry: gnulinux-advanced-1>gnulinux-5.15.0-112-generic-advanced-1
             env_writable: true
+            env_reason: null
             next_entry: null
             entries: [{id: gnulinux-simple-1, title: Ubuntu, release: 5.15.0-112-generic}]
             boot_fs: ext4
             boot_layout: partition
-            watchdog: null
+            watchdog: {device: /dev/watchdog0, identity: iTCO_wdt}
+            trial: null
         storage:
           description: Free space in MB and whether it is read-only, of /, /boot, /var and /usr/src.
           type: dict
