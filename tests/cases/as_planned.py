@@ -33,6 +33,9 @@ def carry_out(facts: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, An
         installed[name] = version or f"{driver['version']}-1"
     for name in kernel["headers"]:
         installed[name] = "1-1"
+    if driver["streams"]:
+        packages["modules"] = {**(packages.get("modules") or {}), **{
+            name: {"stream": stream, "state": "enabled"} for name, stream in driver["streams"].items()}}
     _hold(packages, decisions)
     _sources(after, decisions)
     _kernels(after, driver, kernel)

@@ -25,6 +25,8 @@ _KERNEL_SIDE = re.compile(
     r"|linux-(modules|objects|signatures)-nvidia-|kmod-nvidia|nvidia-(open-)?driver-G0[67].*-kmp-)"
 )
 
+_WITH_VERSION = re.compile(r"kmod-nvidia-(open-)?\d")
+
 
 def removed(context: Context, chosen: Candidate, coming: Mapping[str, Any]) -> list[str]:
     """Return the driver packages that have to go: those of another branch, flavour, variant, method or source."""
@@ -49,9 +51,11 @@ def _of_other_branch(name: str, version: str, chosen: Candidate) -> bool:
     upstream = versions.upstream(version)
     if upstream is None or len(versions.branch_of(upstream)) != 3:
         return bool(_KERNEL_SIDE.match(name)) and _branch_in(name) not in (None, chosen.branch)
+    if _WITH_VERSION.match(name):
+        return upstream != chosen.version
     if versions.branch_of(upstream) == chosen.branch:
         return _branch_in(name) not in (None, chosen.branch)  # a shell of another branch: what it installed is here
-    return _branch_in(name) is not None or bool(re.match(r"kmod-nvidia-(open-)?\d", name))
+    return _branch_in(name) is not None
 
 
 def _branch_in(name: str) -> str | None:

@@ -93,7 +93,7 @@ def _series(context: Context, branch: str, flavour: str | None) -> tuple[Any, An
     names = context.host.packages.installed
     if context.packaging is None or not isinstance(names, dict):
         return None, None
-    best: tuple[tuple[int, int, int], Any, Any] | None = None
+    best: tuple[tuple[int, int, int, int], Any, Any] | None = None
     for index, series in enumerate(context.packaging.find(branch=branch)):
         for kind in (flavour,) if flavour else ("open", "proprietary"):
             packages = series.flavour(kind)
@@ -104,7 +104,8 @@ def _series(context: Context, branch: str, flavour: str | None) -> tuple[Any, An
             there += sum(1 for group in packages.alternatives for name in group if family.fill(name, branch) in names)
             if not there:
                 continue
-            key = (there * 100 // max(len(filled), 1), _looks_like(context, filled, series.package_source), -index)
+            share = there * 100 // max(len(filled), 1)
+            key = (share, _looks_like(context, filled, series.package_source), there, -index)
             if best is None or key > best[0]:
                 best = (key, series, packages)
     return (best[1], best[2]) if best else (None, None)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A move between drivers: what goes, what moves along, which stream it needs, what was cut off."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import as_planned
+import hosts
+import pytest
+import run as cases
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix as matrices
+
+ARCHIVE = "0ubuntu0.24.04.1"
+MATRIX = matrices.load([])
+
+
+def plan(facts: dict[str, Any], policy: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Plan a host exactly as one is planned."""
+    return cases.make_plan({"id": "moves", "facts": facts, "policy": policy or {}}, MATRIX)
+
+
+def offers(facts: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
+    """Give a host packages on offer."""
+    facts["packages"]["available"].update({name: [version] for name, version in versions.items()})
+    return facts
+
+
+def ubuntu(*variants: str, branch: str = "580", version: str = "580.178.04") -> dict[str, str]:
+    """Return the packages of Ubuntu's archive for a branch, as sets of names with versions."""
+    found = {}
+    for end in variants:
+        for flavour in ("", "-open"):
+            for kind in ("driver", "dkms", "kernel-source"):
+                found[f"nvidia-{kind}-{branch}{end}{flavour}"] = f"{version}-{ARCHIVE}"
+            found[f"linux-modules-nvidia-{branch}{end}{flavour}-6.8.0-149-generic"] = "6.8.0-149.149"
+        for name in ("nvidia-kernel-common", "nvidia-utils", "nvidia-compute-utils", "libnvidia-compute",
+                     "libnvidia-cfg1"):
+            found[f"{name}-{branch}{end}"] = f"{version}-{ARCHIVE}"
+    return found
+
+
+def noble(gpu: str = "t4") -> dict[str, Any]:
+    return offers(hosts.fresh("ubuntu 24.04", (gpu,)), {**ubuntu("-server", ""), "dkms": "3", "gcc-13": "13"})
+
+
+def settled(facts: dict[str, Any], policy: dict[str, Any]) -> dict[str, Any]:
+    """Return the host after a plan, which has nothing left."""
+    done = as_planned.carry_out(facts, plan(facts, policy))
+    assert plan(done, policy)["verdict"] == "ok"
+    return done
+
+
+def moves(done: dict[str, Any], policy: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    made = plan(done, {**policy, "gpu_reboot_allowed": True})
+    return made["decisions"]["driver"], [change["action"] for change in made["changes"]]
+
+
+def test_server_packages_go_for_plain_ones() -> None:
+    done = settled(noble(), {})
+    driver, _actions = moves(done, {"gpu_driver_variant": "plain"})
+    assert "nvidia-headless-no-dkms-580-open" in driver["packages"]
+    assert {"libnvidia-compute-580-server", "nvidia-headless-no-dkms-580-server-open"} <= set(driver["remove"])
+    assert driver["because"] == ["gpu_driver_variant asks for it"]
+    assert not set(driver["remove"]) & set(driver["packages"])
+    settled(done, {"gpu_driver_variant": "plain"})
+
+
+def test_open_modules_go_for_proprietary_ones() -> None:
+    done = settled(noble(), {"gpu_driver_flavour": "open"})
+    driver, _actions = moves(done, {"gpu_driver_flavour": "proprietary"})
+    assert driver["flavour"] == "proprietary" and driver["method"] == "precompiled"
+    assert {"nvidia-headless-no-dkms-580-server-open", "nvidia-kernel-source-580-server-open",
+            "linux-modules-nvidia-580-server-open-6.8.0-149-generic"} <= set(driver["remove"])
+    assert "libnvidia-compute-580-server" not in driver["remove"], "what both flavours share stays"
+
+
+def test_a_module_that_is_built_goes_for_a_prebuilt_one() -> None:
+    done = settled(noble(), {"gpu_driver_method": "dkms"})
+    driver, _actions = moves(done, {"gpu_driver_method": "precompiled"})
+    assert "nvidia-dkms-580-server-open" in driver["remove"]
+    assert "linux-modules-nvidia-580-server-open-6.8.0-149-generic" in driver["packages"]
+
+
+def test_packages_outside_the_chosen_set_move_in_lock_step() -> None:
+    facts = noble()
+    done = settled(facts, {})
+    for name in ("libnvidia-decode-580-server", "nvidia-settings"):
+        done["packages"]["installed"][name] = f"580.159.03-{ARCHIVE}"
+    for name in [*done["packages"]["installed"]]:
+        if name.startswith(("nvidia-", "libnvidia-")):
+            done["packages"]["installed"][name] = f"580.159.03-{ARCHIVE}"
+    done["kernel"]["installed"][0]["nvidia"]["version"] = "580.159.03"
+    offers(done, {"libnvidia-decode-580-server": f"580.178.04-{ARCHIVE}"})
+    driver, _actions = moves(done, {"gpu_driver_version": "580.178.04"})
+    assert driver["packages"]["libnvidia-decode-580-server"] == f"580.178.04-{ARCHIVE}"
+    assert "nvidia-settings" not in driver["packages"], "a tool with versions of its own"
+
+
+# ---- RHEL
+
+
+def el9(stream: str | None = None, gpu: str = "t4") -> dict[str, Any]:
+    facts = hosts.fresh("rhel 9.8", (gpu,))
+    names = ("nvidia-driver-cuda", "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms", "nvidia-driver-cuda-libs",
+             "nvidia-kmod-common", "libnvidia-ml", "libnvidia-cfg", "nvidia-persistenced", "nvidia-modprobe")
+    for name in names:
+        facts["packages"]["available"][name] = ["3:595.91.07-1.el9", "3:580.178.04-1.el9", "3:570.211.01-1.el9"]
+    offers(facts, {"dkms": "3.2-1.el9", "gcc-c++": "11-1",
+                   "kmod-nvidia-580.178.04-5.14.0-687.12.1": "3:580.178.04-1.el9"})
+    facts["packages"]["repositories"].append(
+        {"id": "cuda", "url": "https://developer.download.nvidia.com/compute/cuda/repos/rhel9/x86_64", "suites": [],
+         "signed_by": "x", "file": "/etc/yum.repos.d/cuda.repo", "enabled": True})
+    facts["packages"]["modules"] = {"nvidia-driver": {"stream": stream, "state": "enabled"}} if stream else {}
+    return facts
+
+
+@pytest.mark.parametrize(("policy", "stream"), [
+    ({"gpu_driver_branch": "580", "gpu_driver_method": "dkms"}, "580-open"),
+    ({"gpu_driver_branch": "580", "gpu_driver_method": "dkms", "gpu_driver_flavour": "proprietary"}, "580-dkms"),
+    ({"gpu_driver_branch": "580", "gpu_driver_method": "precompiled"}, "580"),
+    ({"gpu_driver_branch": "595"}, "595-open"),
+])
+def test_each_driver_has_its_stream(policy: dict[str, Any], stream: str) -> None:
+    made = plan(el9("570-open"), policy)
+    assert made["decisions"]["driver"]["streams"] == {"nvidia-driver": stream}
+    change = next(change for change in made["changes"] if change["action"] == "stream")
+    assert (change["before"], change["after"]) == ("570-open", stream)
+
+
+def test_a_stream_that_is_right_or_off_after_the_install_is_left_alone() -> None:
+    policy = {"gpu_driver_branch": "580", "gpu_driver_method": "dkms"}
+    for stream in ("580-open", "open-dkms", None):
+        done = as_planned.carry_out(el9(stream), plan(el9(stream), policy))
+        done["packages"]["modules"] = el9(stream)["packages"]["modules"]
+        assert plan(done, policy)["decisions"]["driver"]["streams"] == {}, stream
+    done["packages"]["modules"] = el9("595-open")["packages"]["modules"]
+    assert plan(done, policy)["decisions"]["driver"]["streams"] == {"nvidia-driver": "580-open"}
+
+
+def test_a_module_for_one_kernel_goes_with_its_version() -> None:
+    old, new = "kmod-nvidia-580.159.03-5.14.0-687.12.1", "kmod-nvidia-580.178.04-5.14.0-687.12.1"
+    policy = {"gpu_driver_branch": "580", "gpu_driver_method": "precompiled"}
+    done = settled(el9(), policy)
+    for name in [*done["packages"]["installed"]]:
+        if name.startswith(("nvidia-", "libnvidia-", "kmod-nvidia")):
+            done["packages"]["installed"][name] = "3:580.159.03-1.el9"
+    done["packages"]["installed"][old] = done["packages"]["installed"].pop(new)
+    done["kernel"]["installed"][0]["nvidia"]["version"] = "580.159.03"
+    driver, _actions = moves(done, {**policy, "gpu_driver_version": "580.178.04"})
+    assert new in driver["packages"] and old in driver["remove"]
+
+
+def test_a_package_without_its_module_is_installed_again() -> None:
+    policy = {"gpu_driver_branch": "580", "gpu_driver_method": "dkms"}
+    done = settled(el9(), policy)
+    whole = copy.deepcopy(done)
+    assert plan(whole, policy)["decisions"]["driver"]["reinstall"] == []
+    done["kernel"]["installed"][0]["nvidia"] = None
+    made = plan(done, policy)
+    assert made["decisions"]["driver"]["reinstall"] == ["kmod-nvidia-open-dkms"]
+    assert [one["target"] for one in made["changes"] if one["action"] == "reinstall"] == ["kmod-nvidia-open-dkms"]
+
+
+def test_a_mirror_takes_the_place_of_nvidias_repository() -> None:
+    mirror = {"url": "https://mirror.example/cuda/rhel9", "key_url": "https://mirror.example/key",
+              "fingerprint": "610C7B14E068A878070DA4E99CD0A493D42D0685"}
+    (repository,) = plan(el9(), {"gpu_driver_repository": mirror})["decisions"]["driver"]["repositories"]
+    assert "baseurl=https://mirror.example/cuda/rhel9\n" in repository["content"]
+    assert "module_hotfixes=1\n" in repository["content"] and "priority=50\n" in repository["content"]
+    suse = plan(hosts.fresh("sles 15.7", ("t4",)), {"gpu_driver_repository": mirror})["decisions"]["driver"]
+    assert suse["repositories"][0]["path"].startswith("/etc/zypp/repos.d/")
