@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import atomic
+from ..errors import HostError
 from ..facts import boot, grub, trial
 from ..managed_files import TRIAL_CONF, TRIAL_RESULT
 from ..packages.base import Runner
@@ -99,9 +100,21 @@ class BootOnce:
         outcome.changed = bool(outcome.actions) or state != arming
         outcome.trial = {"release": request.release, "phase": "armed", "since": arming["at"], "reason": None}
         if not check and outcome.changed:
-            self._write(arming, todo, parts)
-            self._read_back(request.release, str(default.release), parts.entry_id)
+            try:
+                self._write(arming, todo, parts)
+                self._read_back(request.release, str(default.release), parts.entry_id)
+            except (HostError, OSError) as exc:
+                self._take_back(exc)
+                raise
         return outcome
+
+    def _take_back(self, why: Exception) -> None:
+        """After a failure: half a trial is none. Raises BootError when that fails as well."""
+        try:
+            self.end(False)
+        except (HostError, OSError) as again:
+            raise BootError(f"{why}. What was written of the trial could not be taken back ({again}): end it (state: "
+                            "absent) before this host is rebooted") from why
 
     def _fit(self, request: Request) -> tuple[grub.Menu, dict[str, str], grub.Entry, grub.Entry]:
         """Menu, environment, the kernel's own entry and the default one, if a trial is possible. Raises BootError."""
@@ -184,8 +197,7 @@ class BootOnce:
         falls_back = default.release if default else None
         if starts != (entry_id, release) or falls_back != former:
             raise BootError(f"the trial of kernel {release} was armed and reads back as next_entry "
-                            f"{env.get('next_entry')!r} ({starts[1]}), default {falls_back}: end it (state: absent) "
-                            "before this host is rebooted")
+                            f"{env.get('next_entry')!r} ({starts[1]}), default {falls_back}")
 
     # ending
 

@@ -2,10 +2,12 @@
 """A kernel is started once, from an entry that is nobody's default, and everything of it goes away again."""
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import loader, sections, trial_files
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.loader import BootError
@@ -287,8 +289,43 @@ def test_a_trial_entry_that_became_the_default_is_not_taken_away(grub: Grub) -> 
 
 def test_an_environment_that_was_not_set_is_noticed(grub: Grub) -> None:
     grub.fail["grub-editenv"] = Result(0)
-    with pytest.raises(BootError, match=r"reads back as next_entry None.*end it \(state: absent\)"):
+    before = files(grub)
+    with pytest.raises(BootError, match=r"armed and reads back as next_entry None"):
         arm(grub)
+    assert files(grub) == before and Store(str(grub.root)).read()["trial"] is None
+
+
+def test_a_full_boot_leaves_nothing_of_a_trial(grub: Grub, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, write = files(grub), atomic.write
+
+    def full(path: str, data: str, mode: int = 0o644, dir_mode: int = 0o755) -> None:
+        if "/boot/" in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        write(path, data, mode, dir_mode)
+
+    monkeypatch.setattr(atomic, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        arm(grub)
+    assert files(grub) == before and Store(str(grub.root)).read()["trial"] is None and boots(grub) == (OLD, OLD)
+
+
+def test_a_trial_that_cannot_be_taken_back_is_said(grub: Grub) -> None:
+    """grub-script-check fails from its second call on: the entry went in and does not come out."""
+    run, calls = grub.__call__, []
+
+    def failing(argv: list[str], **more: object) -> Result:
+        calls.append(argv[0])
+        if argv[0] == "grub-editenv" and "next_entry=" in argv[-1]:
+            return Result(1, "", "no space")
+        if argv[0] == "grub-script-check" and calls.count("grub-script-check") > 1:
+            return Result(1, "", "broken")
+        return run(argv)
+
+    with pytest.raises(BootError, match=r"no space.*could not be taken back .*broken.*end it \(state: absent\)"):
+        BootOnce(failing, str(grub.root)).arm(Request(NEW), False)
+    assert boots(grub) == (OLD, OLD)
+    end(grub)
+    assert TRIAL not in grub.cfg
 
 
 # cut off: after every single write the next boot is one that is watched, or the proved kernel
