@@ -83,6 +83,13 @@ def is_cuda_url(url: str) -> bool:
     return "/compute/cuda/repos/" in url
 
 
+def is_of_other_release(context: Context, url: str) -> bool:
+    """Say whether an address is that of NVIDIA's repository for another system or release."""
+    own = context.packaging.system.cuda_repo if context.packaging is not None else None
+    _head, mark, rest = url.partition("/compute/cuda/repos/")
+    return bool(mark) and own is not None and rest.partition("/")[0] != own
+
+
 def is_nvidia_repository(context: Context, ident: str) -> bool:
     """Say whether the repository of that id is NVIDIA's."""
     for repository in each(context.host.packages.repositories):

@@ -16,6 +16,9 @@ from . import candidates, family
 def for_driver(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
     """Return the repository files for a driver and its fabric; empty where the host's own sources serve."""
     found = _for_source(context, chosen)
+    for one in found:
+        if one["purpose"] == "driver":  # the same repository for another release: the newest version would win
+            one["replaces"] = [repository.url for repository in wrong(context)]
     wish = context.wishes.fabricmanager_repository
     if chosen.fabric and wish is not None:
         found.append(own(context, "fabricmanager", wish))
@@ -130,8 +133,14 @@ def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
         words = repository["content"].replace("=", " ").split()
         address = next((word for word in words if "://" in word or word.startswith("file:/")), "")
         found += [one.file for one in each(context.host.packages.repositories)
-                  if one.file != repository["path"] and address and _same(one.url, address)]
+                  if one.enabled and one.file != repository["path"] and address and _same(one.url, address)]
     return list(dict.fromkeys(found))
+
+
+def wrong(context: Context) -> list[Any]:
+    """Return the sources that are NVIDIA's for another system or release."""
+    return [one for one in each(context.host.packages.repositories)
+            if one.enabled and family.is_of_other_release(context, one.url)]
 
 
 def _same(left: str, right: str) -> bool:

@@ -164,6 +164,25 @@ def foreign_repository(context: Context) -> Iterator[Hit]:
 
 
 @candidate_rule(
+    "PKG013", "error", "DKMS has nowhere to come from",
+    why="The module is built by DKMS, which RHEL and its rebuilds do not have: it comes from EPEL. Without it the "
+        "driver's own package cannot be installed either.",
+    remedy="enable EPEL (dnf install epel-release; on RHEL with CodeReady Builder), a mirror of it, or take prebuilt "
+           "modules: gpu_driver_method: precompiled",
+    sources=["https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/red-hat-enterprise-linux.html"],
+)
+def no_dkms(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires when a module has to be built and dkms is neither installed nor on offer, as far as the lists were read."""
+    host = context.host.packages
+    if candidate.method != "dkms" or candidate.installed or context.packaging is None or host.cache_age is None:
+        return
+    known = isinstance(host.available, dict) and isinstance(host.installed, dict) and bool(host.available)
+    if context.packaging.manager == "dnf" and known and not host.offers("dkms") and host.version("dkms") is None:
+        yield Hit("dkms", f"dkms is neither installed nor on offer, and {candidate.label} is built by it; it comes "
+                          "from EPEL")
+
+
+@candidate_rule(
     "PKG007", "error", "A pin hides the driver",
     why="A negative pin leaves no candidate: the package manager then says only that there is none.",
     remedy="remove the pin",

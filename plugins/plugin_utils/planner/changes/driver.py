@@ -40,6 +40,9 @@ def _sources(context: Context, fetches: bool) -> Iterator[Change]:
             yield Change(ROLE, "repository", repository["name"], None, repository["path"])
     for path in repositories.twins(context, context.driver.repositories):
         yield Change(ROLE, "repository", path, path, None, why="it names the same repository a second time")
+    if any(repository.get("replaces") for repository in context.driver.repositories):
+        for one in repositories.wrong(context):
+            yield Change(ROLE, "repository", one.file, one.url, None, why="it is of another release of the system")
     age = context.host.packages.cache_age
     if fetches and isinstance(age, (int, float)) and age > context.wishes.cache_max_age:
         yield Change(ROLE, "cache_refresh", "package lists", f"{int(age)} s old", "fresh")
