@@ -73,7 +73,7 @@ class BootDefault:
         entry = entry_of(menu, release)
         target = entry.path if entry else f"the entry of {release}"
         lost = self._lost(entry.path) if entry else None
-        if self._keeps_lost(menu) and (entry is None or menu.lost != entry.path or lost):
+        if self._keeps_lost(menu, generate) and (entry is None or menu.lost != entry.path or lost):
             outcome.actions.append(f"start {target} also where grubenv is lost")
             if lost:
                 outcome.diff.append(diff(lost.path, lost.before or "", lost.after))
@@ -96,8 +96,10 @@ class BootDefault:
         needed = not (is_bls and menu.follows_saved)
         return (settings.menu_edits(tree) if needed else []) + settings.update_default_edits(tree, is_bls)
 
-    def _keeps_lost(self, menu: grub.Menu) -> bool:
-        return menu.bls_at is None and self.loader.tree.isdir("/etc/grub.d")
+    def _keeps_lost(self, menu: grub.Menu, generated: bool) -> bool:
+        """Whether the menu is one of grub-mkconfig, in which a file of /etc/grub.d has its place."""
+        ours = generated or sections.has_place(self.loader.text())
+        return menu.bls_at is None and ours and self.loader.tree.isdir("/etc/grub.d")
 
     def _lost(self, entry: str) -> settings.Edit | None:
         before = self.loader.tree.text_exact(sections.LOST_PATH)
@@ -118,7 +120,7 @@ class BootDefault:
             entry = entry_of(menu, releases[0])
             if entry is None:
                 raise BootError(f"there is no entry of its own for kernel {releases[0]} in the menu")
-            if self._keeps_lost(menu):
+            if self._keeps_lost(menu, generate):
                 lost = self._lost(entry.path)
                 if lost is not None:
                     self._write(lost, 0o755)

@@ -29,6 +29,11 @@ def script(body: str) -> str:
             "# Managed by baremetal.nvidia: changes by hand are undone by its next run.\n" + body)
 
 
+def has_place(text: str) -> bool:
+    """Whether a grub.cfg was made by grub-mkconfig, so that a part can stand before its entries."""
+    return f"### END /etc/grub.d/{_FIRST_HEADER} ###\n" in text
+
+
 def put(text: str, path: str, body: str | None) -> str:
     """``text`` of a grub.cfg with the part that file ``path`` writes set to ``body``; None takes it out."""
     name = path.rsplit("/", 1)[-1]

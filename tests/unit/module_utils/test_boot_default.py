@@ -220,6 +220,14 @@ def test_a_lost_environment_still_starts_the_kernel(grub: Grub) -> None:
     assert again.split() == grub.cfg.split()
 
 
+def test_a_menu_by_hand_is_left_as_it_is(grub: Grub) -> None:
+    by_hand = "\n".join(line for line in grub_cfg("${saved_entry}", [NEW, OLD]).splitlines() if line[:3] != "###")
+    put(grub.root, SNIPPET_PATH, snippet())
+    put(grub.root, "/boot/grub/grub.cfg", by_hand)
+    assert make(grub).actions == [f"set saved_entry to {ENTRY}"]
+    assert not make(grub).changed and grub.cfg == by_hand and not (grub.root / sections.LOST_PATH.lstrip("/")).exists()
+
+
 def test_the_lost_default_moves_with_the_default(grub: Grub) -> None:
     make(grub)
     calls = len(grub.calls)
