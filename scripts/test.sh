@@ -32,6 +32,7 @@ drills                   240 -
 distros                  300 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
+molecule-kernel_upgrade  300 site
 molecule-site            700 site
 awx                      400 site
 bench                    240 all

@@ -74,7 +74,7 @@ class Offer:
     origin: Maybe[str]
     since: Maybe[str]
     cves: Maybe[tuple[str, ...]]
-    kmp: Maybe[bool] = UNKNOWN  # whether it has every symbol that the installed kernel module package asks for
+    modules: Maybe[dict[str, Any]] = UNKNOWN  # SUSE: kernel module packages whose symbols it has, with their versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ def _offers(reader: Reader) -> Maybe[tuple[Offer, ...]]:
             origin=row.text("origin"),
             since=row.text("since"),
             cves=row.texts("cves"),
-            kmp=row.flag("kmp"),
+            modules=row.table("modules"),
         ))
     return tuple(found)
 

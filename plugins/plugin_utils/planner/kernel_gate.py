@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..model import version as versions
 from ..model.facts import UNKNOWN, each
 from ..model.host import Kernel, Offer
 from ..model.version import KernelRelease
@@ -103,18 +104,32 @@ def _prebuilt(context: Context, chosen: Candidate, offer: Offer) -> dict[str, An
     if packages is None:
         raise Refused(f"the matrix does not know which package brings the module of {chosen.label} for it")
     if not candidates.needs_own_module(packages):
-        if offer.kmp is False:
-            raise Refused(f"the module package of {chosen.label} asks for symbols that it does not have (kABI)")
-        name = family.fill(packages.source_package or packages.packages[0], chosen.branch, chosen.version)
-        there = context.host.packages.version(name)
-        return {"method": "precompiled", "package": name if isinstance(there, str) else None,
-                "version": there if isinstance(there, str) else None, "driver": chosen.version}
+        return _shared(context, chosen, offer)
     name = candidates.module_package(packages, chosen.branch, chosen.version,
                                      boot.package_release(context, offer.release))
     version = next(each(context.host.packages.offers(name)), None) or offer.packages.get(name)
     if version is None:
         raise Refused(f"no package source has its module: {name} is not on offer")
     return {"method": "precompiled", "package": name, "version": version, "driver": chosen.version}
+
+
+def _shared(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
+    """Return the module package that serves several kernels: the installed one, or the version that fits this one."""
+    packages, host = chosen.packages, context.host.packages
+    names = [family.fill(name, chosen.branch, chosen.version)
+             for name in (packages.source_package, packages.precompiled, *packages.packages) if name]
+    name = next((one for one in names if "kmp" in one and isinstance(host.version(one), str)), names[0])
+    there = host.version(name)
+    module = {"method": "precompiled", "package": None, "version": None, "driver": chosen.version}
+    if not isinstance(offer.modules, dict):
+        return {**module, "package": name, "version": there} if isinstance(there, str) else module
+    fitting = [str(one) for one in offer.modules.get(name) or ()]
+    if there in fitting:
+        return {**module, "package": name, "version": there}
+    newer = next((one for one in fitting if versions.upstream(one) == chosen.version), None)
+    if newer is None:
+        raise Refused(f"no version of {name} fits it: the module asks for symbols that this kernel does not have")
+    return {**module, "package": name, "version": newer}
 
 
 def _dkms(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
