@@ -11,7 +11,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     proved_kernels: {6.1.0-50-amd64: {driver: 535.261.03, flavour: open, at: "2026-11-30T04:00:00Z", ...}}
     holds: {kernel: {linux-image-amd64: {why: "...", at: "..."}}}    # by set; only holds that are ours
     denied: {kernel: [linux-image-rt-amd64]}                         # by set; names blocked by apt preferences
-    locks: {kernel: {/etc/zypp/locks: [kernel-default]}}             # by set and file; entries of ours where people write too
+    locks: {kernel: {/etc/zypp/locks: [kernel-default]}}             # by set and file; of ours where people write too
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
@@ -46,8 +46,8 @@ class StateError(HostError):
 
 def empty() -> State:
     """The state of a host that was never touched."""
-    return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "locks": {}, "manual": {}, "backups": [],
-            "configured": {}, "open": None, "trial": None, "lease": None}
+    return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "locks": {}, "manual": {},
+            "backups": [], "configured": {}, "open": None, "trial": None, "lease": None}
 
 
 def stamp(now: float | None = None) -> str:

@@ -49,8 +49,8 @@ options:
     default: host
   state:
     description:
-      - V(absent) takes out what this module set, the runtime C(nvidia) with it, and brings back what stood there before.
-        What somebody changed since is left.
+      - V(absent) takes out what this module set, the runtime C(nvidia) with it, and brings back what stood there
+        before. What somebody changed since is left.
     type: str
     choices: [present, absent]
     default: present
@@ -74,8 +74,8 @@ options:
     type: bool
   allowed:
     description:
-      - Whether containerd may restart under running GPU containers. Counts where its owner restarts it by itself as soon
-        as a file appears (k0s).
+      - Whether containerd may restart under running GPU containers. Counts where its owner restarts it by itself as
+        soon as a file appears (k0s).
     type: bool
     default: false
   runtime_path:
