@@ -72,12 +72,16 @@ def security_held_back(context: Context) -> Iterator[Hit]:
     if name is None:
         return
     days = [day for offer in waiting if (day := _day(offer.since)) is not None]
+    held = _day(context.host.held_since)
     # held before it came out: it waits since it came out; out before it was held: since then
-    since = max([day for day in (min(days, default=None), _day(context.host.held_since)) if day], default=None)
+    since = max([*([held] if held else []), min(days)]) if days else None
     cves = sorted({cve for offer in waiting for cve in each(offer.cves)})
     age = (context.now - since).days if since is not None else None
     text = f"{name} fixes vulnerabilities and is held back"
-    text += f" since {since} ({age} days)" if since is not None else "; since when is not known"
+    if since is not None:
+        text += f" since {since} ({age} days)"
+    else:
+        text += f" (kernels are held since {held})" if held else "; since when is not known"
     text += f": {', '.join(cves[:5])}{' and more' if len(cves) > 5 else ''}" if cves else ""
     blocked = context.host.packages.manager == "zypper"
     yield Hit(name, text, _ZYPPER if blocked else None,
