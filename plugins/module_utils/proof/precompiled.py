@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from typing import Any, Callable
 
 from . import modinfo
@@ -18,6 +19,7 @@ from .errors import ProofError
 
 Runner = Callable[..., Any]
 _OBJECTS = ".o"
+_LINKED_ON_HOST = re.compile(r"^linux-modules-nvidia-(?P<rest>\d{3}(?:-server)?-\d\S*)$")
 
 
 def open_package(name: str, version: str, backend: Any, place: str) -> str:
@@ -25,10 +27,20 @@ def open_package(name: str, version: str, backend: Any, place: str) -> str:
     into, tree = os.path.join(place, "packages"), os.path.join(place, "tree")
     os.makedirs(into, exist_ok=True)
     os.makedirs(tree, exist_ok=True)
-    for package in backend.download({name: version}, into):
+    wanted = {name: version}
+    objects = objects_of(name)
+    if objects is not None:
+        wanted[objects] = version
+    for package in backend.download(wanted, into):
         backend.unpack(package, tree)
         os.unlink(package)
     return tree
+
+
+def objects_of(name: str) -> str | None:
+    """The package that has what Ubuntu's proprietary modules are linked from on the host; None for other packages."""
+    match = _LINKED_ON_HOST.match(name)
+    return f"linux-objects-nvidia-{match.group('rest')}" if match else None
 
 
 def module_files(tree: str) -> list[str]:
