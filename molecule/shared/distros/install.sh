@@ -29,6 +29,8 @@ ubuntu)
     export DEBIAN_FRONTEND=noninteractive
     apt_sources $first_archives
     apt-get -q update
+    # an initial ramdisk needs a module to be one
+    printf 'virtio\n' >>/etc/initramfs-tools/modules
     apt-get -q install -y $first_packages
     update-grub
     apt_sources $archives

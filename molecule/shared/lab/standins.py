@@ -148,7 +148,7 @@ def _add(one: Package, content: Row, fill: Any) -> None:
         one.links[fill(path)] = fill(goal)
     for path, module in content.get("modules", {}).items():
         fields = {key: fill(value) for key, value in module.items() if key != "signed"}
-        name = Path(path).name.partition(".ko")[0]
+        name = Path(path).name.partition(".")[0]
         data = kmodule.module(name.replace("-", "_"), fill("{release}"), fields, bool(module.get("signed")))
         one.files[fill(path)] = (data, 0o644)
     one.conffiles += [fill(path) for path in content.get("conffiles", [])]
