@@ -29,7 +29,7 @@ molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     240 -
 molecule-gpu_preflight   180 -
 drills                   240 -
-distros                  300 -
+distros                  420 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
 molecule-kernel_upgrade  300 site

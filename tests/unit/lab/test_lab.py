@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "molecule" / "shared"))
 
-from lab import archives, hosts, images, inventory, pci, ports, settings, shell
+from lab import archives, cli, hosts, images, inventory, pci, ports, settings, shell
 
 
 @pytest.fixture
@@ -131,3 +131,13 @@ def test_an_unknown_lab_host_is_one_line_not_a_trace():
     done = subprocess.run([sys.executable, "-m", "lab", "reset", "nobody"], cwd=ROOT / "molecule" / "shared",
                           check=False, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("lab: error: host 'nobody' is unknown")
+
+
+def test_a_command_that_is_tried_keeps_its_own_options(lab):
+    parsed = cli.parser().parse_args(["try", "gpu-el9", "ready", "dnf", "-y", "upgrade", "--security"])
+    assert (parsed.host, parsed.label, parsed.command) == ("gpu-el9", "ready", ["dnf", "-y", "upgrade", "--security"])
+
+
+def test_other_distributions_start_when_they_are_named(lab):
+    assert hosts.usual(lab) == ["gpu-deb12", "gpu-deb13"]
+    assert {host.system for host in hosts.pick(lab, ["gpu-el9", "gpu-sles15"])} == {"el-9", "sles-15"}
