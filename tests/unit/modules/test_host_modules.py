@@ -159,3 +159,20 @@ def test_lease_tells_of_what_it_took_over_and_of_what_was_left_open(call: Call) 
 ])
 def test_bad_arguments_of_the_lease_are_named(call: Call, arguments: dict[str, Any], words: str) -> None:
     assert words in call("host_lease", **arguments)["msg"]
+
+
+def test_kernel_stage_refuses_what_is_not_open(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = importlib.import_module(f"{UTILS}stage.stage")
+    module = importlib.import_module(MODULES + "kernel_stage")
+    real = stage.Stage
+    monkeypatch.setattr(module, "Stage", lambda run, store, **more: real(call.host, store, str(call.root), **more))
+    assert "no kernel is being brought in" in call("kernel_stage", state="checked", lease="run-1")["msg"]
+    assert call("kernel_stage", state="recovered", lease="run-1")["how"] == "nothing"
+    assert not call("kernel_stage", state="undone", lease="run-1", _ansible_check_mode=True)["changed"]
+    assert "release, beside, packages, driver" in call("kernel_stage", state="opened")["msg"].replace("missing: ", "")
+
+
+def test_module_proof_names_what_an_entry_lacks(call: Call) -> None:
+    told = call("module_proof", release="6.1.0-57-amd64", driver="535.309.01", others=[{"name": "zfs"}])
+    assert "has no dkms, version" in told["msg"]
+    assert call("module_proof", release="6.1.0-57-amd64", driver="1", _ansible_check_mode=True)["proved"] == []

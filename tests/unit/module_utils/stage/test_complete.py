@@ -38,7 +38,8 @@ def put(root: pathlib.Path, release: str, modules: Sequence[str], of: str | None
 
 
 def problems(root: pathlib.Path, **more: Any) -> list[str]:
-    given: dict[str, Any] = {"driver": MODULE["version"], "flavour": MODULE["flavour"], "signed": False, "others": ["zfs"]}
+    given: dict[str, Any] = {"driver": MODULE["version"], "flavour": MODULE["flavour"], "signed": False,
+                             "others": ["zfs"]}
     given.update(more)
     return complete.problems(str(root), NEW, OLD, **given)
 
