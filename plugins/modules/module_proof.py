@@ -85,9 +85,15 @@ proved:
   type: list
   elements: dict
   contains:
-    name: {description: Package, or module., type: str}
-    how: {description: V(opened) or V(built)., type: str}
-    version: {description: Its version., type: str}
+    name:
+      description: Package, or module.
+      type: str
+    how:
+      description: V(opened) or V(built).
+      type: str
+    version:
+      description: Its version.
+      type: str
 """
 
 from typing import Any
