@@ -60,8 +60,8 @@ molecule: setup ## all molecule scenarios (SCENARIO=gpu_kernel runs that one)
 	@$(if $(SCENARIO),molecule test -s $(SCENARIO),scripts/test.sh molecule)
 
 .PHONY: drill
-drill: setup ## the long drills: what happens to a held and to an unheld host
-	@tests/drills/run.sh long
+drill: setup ## the long drills, hours (DRILL=module runs one on a machine that boots; SEED=7 CUTS=20: its power cuts)
+	@tests/drills/run.sh $(or $(DRILL),long) $(if $(SEED),--seed $(SEED)) $(if $(CUTS),--cuts $(CUTS))
 
 .PHONY: bench
 bench: setup ## remote calls, planner time, and 200 and 1000 stored hosts

@@ -29,6 +29,7 @@ molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     240 -
 molecule-gpu_preflight   180 -
 drills                   240 -
+drills-boot              420 -
 distros                  420 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
@@ -53,7 +54,7 @@ part_lint() {
 
 part_ruff() { ruff check .; }
 
-part_mypy() { mypy plugins molecule/shared/lab; }
+part_mypy() { mypy plugins molecule/shared/lab && (cd tests/drills && mypy --explicit-package-bases boot); }
 
 part_generated() { python scripts/generate.py --check; }
 
@@ -129,9 +130,11 @@ part_awx() { converted_lab awx && python -m pytest tests/awx -q; }
 
 part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
 
-part_distros() { python -m pytest tests/distros -q -s; } # hosts of other distributions, and what people type on them
+part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
 
 part_drills() { tests/drills/run.sh short; }
+
+part_drills-boot() { tests/drills/run.sh boot; } # a machine that boots by its own GRUB, in software emulation
 
 scenario() { # molecule's own colours off; a scenario that was cut off is taken down
     molecule test --scenario-name "$1"

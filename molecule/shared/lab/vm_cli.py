@@ -22,7 +22,8 @@ from .settings import ROOT, LabError
 
 def _inventory(where: vm.VmSettings, machine: vm.Machine) -> Path:
     """Write a machine's inventory, as the lab's."""
-    repositories = repository.ensure(where)
+    with hosts.locked(where, "build"):
+        repositories = repository.ensure(where)
     keys = where.state / "keys"
     (keys / "known_hosts").write_text(
         f"lab-vm {' '.join(vm.key(where, 'host_ed25519').with_suffix('.pub').read_text().split()[:2])}\n")
@@ -147,7 +148,7 @@ def act(where: vm.VmSettings, wanted: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
     top = argparse.ArgumentParser(prog="scripts/vm", description=__doc__, epilog=(
-        "Environment: VM_ACCEL (tcg or kvm), VM_CPUS (2), VM_MEMORY (2048), and what scripts/lab reads."))
+        "Environment: VM_ACCEL (tcg or kvm), VM_CPUS (2), VM_MEMORY (2048), VM_NICE (5), and what scripts/lab reads."))
     verbs = top.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("up", help="make a machine and switch it on")
     verb.set_defaults(action=up)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The disks of the machines: the root of one of the lab's images as a file system, with GRUB installed by itself.
+"""The disks of the machines: the root of one of the lab's images as a file system, with GRUB in front of it.
 
-A base is made once (root by podman and mke2fs, then one start that lays out /boot and runs grub-install); every machine
-is an overlay on it, which is there in a moment.
+A base is made once: its root by podman and mke2fs, and, where /boot is on RAID or LVM and under UEFI, one start that
+lays it out and runs grub-install. Every machine is an overlay on it, which is there in a moment.
 """
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ import hashlib
 import json
 import shutil
 import struct
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import hosts, pci, podman, shell, vm, vm_machine
-from .settings import LabError
+from . import hosts, pci, podman, repository, shell, vm, vm_machine
+from .settings import HOST_REPOSITORY, LabError
 
 MIB = 1 << 20
 # The parts of a disk in MiB: root, EFI's, and two for a /boot on RAID or in a volume group.
 START, ROOT, EFI, BOOT = 1, 8192, 64, 320
-PROVISION_SECONDS = 600
+SECTOR = 512
+PROVISION_SECONDS = 1200
 DIGITS = 10  # of the digest that names a base
 DONE, FAILED = "LAB-VM: provision done", "LAB-VM: provision failed"
 STORAGE = ("mdadm", "lvm2")
 
 
-def _table() -> bytes:
-    """The first sector: the partition table. The boot loader's code comes from grub-install."""
+def _table(code: bytes) -> bytes:
+    """The first sector: the boot loader's code and the partition table."""
     entries, at = b"", START
     for kind, size in ((0x83, ROOT), (0xEF, EFI), (0x83, BOOT), (0x83, BOOT)):
         entries += struct.pack("<B3sB3sII", 0, b"\xfe\xff\xff", kind, b"\xfe\xff\xff", at * 2048, size * 2048)
         at += size
-    return bytes(440) + b"lab!" + bytes(2) + entries + b"\x55\xaa"
+    return code[:440].ljust(440, b"\0") + b"lab!" + bytes(2) + entries + b"\x55\xaa"
 
 
 def packages(firmware: str, layout: str, more: list[str]) -> list[str]:
@@ -75,7 +77,9 @@ def _customised(where: vm.VmSettings, host: hosts.Host, image: str, firmware: st
         # Not privileged, unlike the lab's hosts: nothing in here may see this machine's disks.
         shell.run_long(f"root of the machine ({host.suite}, {firmware})", [
             *podman.command(), "run", "--name", name, "--cgroups=disabled", "--network=host", "--pull=never", *limits,
-            "--volume", f"{bundle}:/lab-vm:ro", image, "sh", "/lab-vm/customize.sh", firmware, *extra], log)
+            "--volume", f"{bundle}:/lab-vm:ro",
+            "--volume", f"{where.cache / 'repository'}:{HOST_REPOSITORY}:ro",
+            image, "sh", "/lab-vm/customize.sh", firmware, *extra], log)
         yield Path(podman.podman("mount", name).strip())
     finally:
         podman.podman("umount", "--force", name, check=False)
@@ -83,18 +87,29 @@ def _customised(where: vm.VmSettings, host: hosts.Host, image: str, firmware: st
         shutil.rmtree(bundle, ignore_errors=True)
 
 
-def _write_root(root: Path, raw: Path, log: Path) -> None:
+def _write_root(root: Path, raw: Path, firmware: str, log: Path) -> None:
     """Write a folder as the first partition of a new disk; kernel and initrd of the first start beside it."""
     within = podman.command()[:podman.command().index("podman")]  # where podman's mounts can be seen
     newest = shell.run([*within, "sh", "-c", f"ls -v '{root}'/boot/vmlinuz-* | tail -n 1"]).strip()
     release = newest.rpartition("/vmlinuz-")[2]
     for what, suffix in (("vmlinuz", ".vmlinuz"), ("initrd.img", ".initrd")):
         shell.run([*within, "cp", f"{root}/boot/{what}-{release}", str(raw.with_suffix(suffix))])
+    # podman lays files of its own over these two while a container runs
+    shell.run([*within, "sh", "-c", f"cd '{root}/etc'; rm -f resolv.conf; echo nameserver 10.0.2.3 >resolv.conf; "
+                                    "echo 127.0.0.1 localhost >hosts"])
+    uuid = shell.run([*within, "sed", "-n", "s/^UUID=\\([^ ]*\\) .*/\\1/p", f"{root}/etc/fstab"]).strip()
     with raw.open("wb") as disk:
-        disk.write(_table())
+        if firmware == "bios":
+            first, second = (subprocess.run([*within, "cat", f"{root}/boot/grub/i386-pc/{name}.img"], check=True,
+                                            capture_output=True).stdout for name in ("boot", "core"))
+            if len(second) > START * MIB - SECTOR:
+                raise LabError(f"GRUB's core.img has {len(second)} bytes: too many before the first partition")
+            disk.write(_table(first) + second)  # where boot.img expects it: right behind
+        else:
+            disk.write(_table(b""))
         disk.truncate((START + ROOT + EFI + 2 * BOOT + 1) * MIB)
     shell.run_long("file system of the machine", [
-        *within, "mke2fs", "-q", "-F", "-t", "ext4", "-L", "root", "-d", str(root),
+        *within, "mke2fs", "-q", "-F", "-t", "ext4", "-L", "root", "-U", uuid, "-d", str(root),
         "-E", f"offset={START * MIB},lazy_itable_init=1", str(raw), f"{ROOT}M"], log)
 
 
@@ -103,7 +118,7 @@ def _provision(raw: Path, fresh: Path, firmware: str, layout: str, log: Path) ->
     log.unlink(missing_ok=True)
     log.touch()
     with shell.Beat(f"GRUB installs itself ({firmware}, {layout})", log):
-        shell.run([*vm_machine.hardware(fresh, log), "-nic", "none", "-no-reboot",
+        shell.run([*vm_machine.hardware(fresh, log), "-no-reboot",
                    "-kernel", str(raw.with_suffix(".vmlinuz")), "-initrd", str(raw.with_suffix(".initrd")),
                    "-append", f"root=/dev/vda1 ro console=ttyS0,115200 lab.firmware={firmware} lab.layout={layout} "
                               "init=/usr/local/lib/lab-vm/provision"], timeout=PROVISION_SECONDS)
@@ -129,30 +144,35 @@ def ensure(where: vm.VmSettings, suite: str, content: str, firmware: str, layout
     folder = where.state / "base"
     folder.mkdir(parents=True, exist_ok=True)
     with hosts.locked(where, "vm-base"):
-        image, image_id = _image(where, host, content)
+        with hosts.locked(where, "build"):
+            repository.ensure(where)
+            image, image_id = _image(where, host, content)
         digest = _digest([image_id, firmware, json.dumps(extra), vm.key(where, "host_ed25519").read_text()])
         stem = "-".join([suite, content, firmware, *(("storage",) if layout != "plain" else ())])
         raw = folder / f"{stem}-{digest}.raw"
-        base = folder / f"{stem}-{digest}-{layout}.qcow2"
+        by_itself = firmware == "uefi" or layout != "plain"
+        base = folder / f"{stem}-{digest}-{layout}.qcow2" if by_itself else raw
         if base.exists() and raw.exists():
             return base
         if not raw.exists():
             fresh = raw.with_name(raw.name + ".new")
             with _customised(where, host, image, firmware, extra, folder / f"{stem}.log") as root:
-                _write_root(root, fresh, folder / f"{stem}-mke2fs.log")
+                _write_root(root, fresh, firmware, folder / f"{stem}-mke2fs.log")
             for suffix in (".vmlinuz", ".initrd"):
                 fresh.with_suffix(suffix).rename(raw.with_suffix(suffix))
             fresh.rename(raw)
-        fresh = base.with_name(base.name + ".new")
-        overlay(raw, fresh, "raw")
-        _provision(raw, fresh, firmware, layout, folder / f"{stem}-{layout}-console.log")
-        fresh.rename(base)
+        if by_itself:
+            fresh = base.with_name(base.name + ".new")
+            overlay(raw, fresh)
+            _provision(raw, fresh, firmware, layout, folder / f"{stem}-{layout}-console.log")
+            fresh.rename(base)
         for path in _older(where, folder, stem, digest):
             path.unlink()
     return base
 
 
-def overlay(below: Path, disk: Path, kind: str = "qcow2") -> None:
+def overlay(below: Path, disk: Path) -> None:
     """A new disk that shows what is below and keeps what is written."""
+    kind = "raw" if below.suffix == ".raw" else "qcow2"
     disk.unlink(missing_ok=True)
     shell.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(below), "-F", kind, str(disk)])

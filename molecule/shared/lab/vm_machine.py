@@ -45,8 +45,9 @@ def _control(machine_folder: Path) -> Path:
 def hardware(disk: Path, console: Path) -> list[str]:
     """What every machine has, the provisioning one too."""
     return [
-        "nice", "-n", "5", "qemu-system-x86_64", *accelerator(), "-smp", os.environ.get("VM_CPUS") or "2",
-        "-m", os.environ.get("VM_MEMORY") or "2048", "-display", "none", "-vga", "none", "-device", "virtio-rng-pci",
+        "nice", "-n", os.environ.get("VM_NICE") or "5", "qemu-system-x86_64", *accelerator(),
+        "-smp", os.environ.get("VM_CPUS") or "2",
+        "-m", os.environ.get("VM_MEMORY") or "2048", "-nodefaults", "-display", "none", "-device", "virtio-rng-pci",
         # What the guest did not write is lost by a cut, and what it did not flush may be: a flush goes to the disk.
         "-drive", f"file={disk},if=virtio,format=qcow2,cache=writeback",
         "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",

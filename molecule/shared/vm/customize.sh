@@ -27,14 +27,6 @@ apt-get update -qq
 apt-get install --yes --no-install-recommends "$@"
 apt-get purge --yes needrestart
 apt-get clean
-if [ -e /usr/sbin/grub-probe.real ]; then
-    rm -f /usr/sbin/grub-probe
-    dpkg-divert --local --rename --divert /usr/sbin/grub-probe.real --remove /usr/sbin/grub-probe
-fi
-if [ "$firmware" = bios ]; then
-    printf 'grub-pc grub-pc/install_devices_empty boolean false\ngrub-pc grub-pc/install_devices multiselect /dev/vda\n' |
-        debconf-set-selections
-fi
 
 # The console is a file on the machine below, so that a start which fails can be read.
 mkdir -p /etc/default/grub.d
@@ -47,6 +39,28 @@ GRUB_SERIAL_COMMAND="serial --speed=115200"
 GRUB_CMDLINE_LINUX="console=ttyS0,115200 mitigations=off"
 GRUB_CMDLINE_LINUX_DEFAULT=""
 END
+
+# The stand-in of grub-probe names the file system that the disk will have, so the menu is right from the first start on.
+# GRUB's two images for the disk's start are made as grub-install makes them; where /boot is elsewhere than on the root's own
+# partition, or the firmware is UEFI, the machine runs grub-install itself (provision.sh).
+uuid=$(grub-probe --target=fs_uuid /)
+mkdir -p /dev/disk/by-uuid
+: >"/dev/disk/by-uuid/$uuid"
+if [ "$firmware" = bios ]; then
+    mkdir -p /boot/grub/i386-pc
+    cp /usr/lib/grub/i386-pc/*.mod /usr/lib/grub/i386-pc/*.lst /usr/lib/grub/i386-pc/boot.img /boot/grub/i386-pc/
+    grub-mkimage --format=i386-pc --output=/boot/grub/i386-pc/core.img --prefix='(,msdos1)/boot/grub' \
+        biosdisk part_msdos ext2
+fi
+update-grub
+if [ -e /usr/sbin/grub-probe.real ]; then
+    rm -f /usr/sbin/grub-probe
+    dpkg-divert --local --rename --divert /usr/sbin/grub-probe.real --remove /usr/sbin/grub-probe
+fi
+if [ "$firmware" = bios ]; then
+    printf 'grub-pc grub-pc/install_devices_empty boolean false\ngrub-pc grub-pc/install_devices multiselect /dev/vda\n' |
+        debconf-set-selections
+fi
 
 cat >/etc/systemd/network/80-lab-vm.network <<'END'
 [Match]
@@ -64,6 +78,13 @@ if id ops >/dev/null 2>&1; then usermod -p '*' ops; fi
 printf 'MODULES=list\n' >/etc/initramfs-tools/conf.d/lab-vm
 printf '%s\n' virtio_pci virtio_blk ext4 crc32c_generic crc32c_intel >>/etc/initramfs-tools/modules
 update-initramfs -u -k all
+printf 'blacklist %s\n' kvm_amd powernow_k8 ccp psmouse pcspkr i2c_piix4 ata_piix ata_generic parport_pc ppdev floppy \
+    joydev serio_raw binfmt_misc qemu_fw_cfg >/etc/modprobe.d/lab-vm.conf
+for unit in proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-udev-load-credentials.service \
+    sys-kernel-config.mount sys-fs-fuse-connections.mount modprobe@configfs.service modprobe@fuse.service \
+    modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service; do
+    systemctl mask "$unit"
+done
 for unit in unattended-upgrades.service e2scrub_reap.service getty@tty1.service e2scrub_all.timer fstrim.timer \
     dpkg-db-backup.timer logrotate.timer; do
     systemctl disable "$unit" || true
@@ -104,7 +125,8 @@ systemctl enable lab-vm-pci.service lab-vm-name.service
 
 # What the lab's hosts see of this machine: proved modules, and the repository of stand-ins.
 install -d /var/cache/baremetal-nvidia /srv/baremetal-nvidia-lab
-cat >/etc/fstab <<'END'
+cat >/etc/fstab <<END
+UUID=$uuid / ext4 errors=remount-ro 0 1
 modules /var/cache/baremetal-nvidia 9p trans=virtio,version=9p2000.L,msize=262144,nofail,x-systemd.device-timeout=5 0 0
 repository /srv/baremetal-nvidia-lab 9p trans=virtio,version=9p2000.L,msize=262144,ro,nofail,x-systemd.device-timeout=5 0 0
 END

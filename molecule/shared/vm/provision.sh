@@ -1,5 +1,6 @@
 #!/bin/sh
-# The first process of the first start: lays out /boot, installs GRUB with its own tools, and switches the machine off.
+# The first process of the first start of a disk on which GRUB is not put from outside (UEFI, /boot on RAID or LVM): lays
+# out /boot, installs GRUB with its own tools, and switches the machine off.
 # What to do stands on the kernel's command line: lab.firmware=bios|uefi lab.layout=plain|mdraid|lvm
 set -eu
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -29,10 +30,6 @@ done
 /lib/systemd/systemd-udevd --daemon
 udevadm trigger --action=add
 udevadm settle
-
-printf '127.0.0.1 localhost\n' >/etc/hosts
-printf 'nameserver 10.0.2.3\n' >/etc/resolv.conf
-printf 'UUID=%s / ext4 errors=remount-ro 0 1\n' "$(blkid -s UUID -o value /dev/vda1)" >>/etc/fstab
 
 boot_on() { # move /boot to a device of its own
     mkfs.ext4 -q "$1"

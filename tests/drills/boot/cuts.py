@@ -1,0 +1,137 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Power cuts while a kernel is brought in: at named places, and at random moments of a seed."""
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable
+
+from .rig import HERE, DrillError, Rig, expect
+
+# Says "now" on the machine when something happens: one process that looks often, since starts are slow there.
+_WATCH = r"""
+import glob, os, sys, time
+what, release = sys.argv[1:]
+def size(path):
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+def mark(path):
+    try:
+        found = os.stat(path)
+        return found.st_ino, found.st_mtime_ns
+    except OSError:
+        return None
+log, env = size('/var/log/dpkg.log'), mark('/boot/grub/grubenv')
+boot, menu = set(glob.glob('/boot/*')), set(glob.glob('/boot/grub/*'))
+main = mark('/boot/grub/grub.cfg')
+print('ready', flush=True)
+while True:
+    if what == 'unpack':
+        with open('/var/log/dpkg.log') as stream:
+            stream.seek(log)
+            if 'status half-installed linux-image-' + release in stream.read():
+                time.sleep(1)
+                break
+    elif what == 'initrd':
+        if any('initrd' in path and size(path) for path in set(glob.glob('/boot/*')) - boot):
+            break
+    elif what == 'menu':
+        if any('cfg' in path for path in set(glob.glob('/boot/grub/*')) - menu) or mark('/boot/grub/grub.cfg') != main:
+            break
+    elif mark('/boot/grub/grubenv') != env:
+        break
+    time.sleep(0.02)
+print('now', flush=True)
+"""
+PLACES = {"unpack": "inside dpkg's unpack", "initrd": "inside the initrd's write", "menu": "inside grub.cfg's write",
+          "env": "inside grubenv's write"}
+
+
+class Cuts:
+    """A machine on which a kernel is brought in, again and again."""
+
+    def __init__(self, rig: Rig, restore: Callable[[], None], upgrade: tuple[str, ...], old: str, new: str) -> None:
+        self.rig, self.restore, self.upgrade, self.old, self.new = rig, restore, upgrade, old, new
+
+    def _stop_playing(self, child: subprocess.Popen[bytes]) -> None:
+        if child.poll() is None:
+            os.killpg(child.pid, 9)
+        child.wait()
+
+    def _after(self, what: str) -> str:
+        """Switch on and see what came up."""
+        self.rig.start()
+        running = self.rig.proved()
+        expect(f"after a cut {what} a proved kernel starts", running in (self.old, self.new), running)
+        return running
+
+    def finish(self, what: str) -> None:
+        """The run after a cut ends well, with the new kernel as the default and running."""
+        code, text = self.rig.play(*self.upgrade)
+        expect(f"the run after a cut {what} ends well", code == 0, text)
+        expect(f"the run after a cut {what} reaches {self.new}", self.rig.proved() == self.new)
+
+    def at(self, place: str) -> str:
+        """Cut at a named place, see a proved kernel, and let the next run finish."""
+        self.restore()
+        watch = HERE / "boot" / "watch.new"
+        watch.write_text(_WATCH)
+        try:
+            self.rig.copy(watch, "/run/watch.py")
+        finally:
+            watch.unlink()
+        eye = self._watching(place)
+        child = self.rig.playing(*self.upgrade)
+        try:
+            end = time.monotonic() + 3600
+            while eye.poll() is None:
+                expect(f"{PLACES[place]} is reached before the run ends", child.poll() is None)
+                expect(f"{PLACES[place]} is reached", time.monotonic() < end)
+                time.sleep(0.05)
+            expect("the watcher saw it", eye.returncode == 0)
+            self.rig.cut()
+        finally:
+            eye.kill()
+            self._stop_playing(child)
+        running = self._after(PLACES[place])
+        self.finish(PLACES[place])
+        return f"{PLACES[place]}: started {running}, the next run finished on {self.new}"
+
+    def _watching(self, place: str) -> subprocess.Popen[bytes]:
+        eye = subprocess.Popen([*self.rig.ssh(), f"python3 /run/watch.py {place} {self.new}"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert eye.stdout is not None
+        expect("the watcher watches", eye.stdout.readline() == b"ready\n")
+        return eye
+
+    def at_random(self, seed: int, count: int, whole: float, say: Callable[[str], None]) -> int:
+        """Cut at random moments; each run has to clear up after the cut before. How many runs came to their end."""
+        dice, finished = random.Random(seed), 0
+        self.restore()
+        for number in range(1, count + 1):
+            moment = dice.uniform(0, whole)
+            begun = time.monotonic()
+            child = self.rig.playing(*self.upgrade)
+            try:
+                while child.poll() is None and time.monotonic() - begun < moment:
+                    time.sleep(0.05)
+                ended = child.poll()
+                self.rig.cut()
+            finally:
+                self._stop_playing(child)
+            if ended not in (None, 0):
+                raise DrillError(f"cut {number} of seed {seed}: the run failed by itself, see {self.rig.log}")
+            running = self._after(f"{moment:.1f} s into a run (number {number} of seed {seed})")
+            over = " (the run had ended)" if ended == 0 else ""
+            say(f"cut {number} of {count} at {moment:.1f} s{over}: {running} started")
+            if ended == 0:
+                finished += 1
+                self.restore()
+        self.finish("at the last random moment")
+        return finished + 1
