@@ -14,15 +14,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import distros
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test a host, or one a command that is typed on it."""
-    if "typed" in metafunc.fixturenames:
-        rows = [(name, row) for name, host in distros.HOSTS.items() for row in host["commands"]]
-        metafunc.parametrize(("name", "typed"), rows, ids=[f"{name}: {row['command']}" for name, row in rows])
-    elif "name" in metafunc.fixturenames:
-        metafunc.parametrize("name", list(distros.HOSTS))
-
-
 @pytest.fixture(scope="session")
 def world() -> Iterator[distros.World]:
     """All of it, made once: what each command did in each state is looked up by the tests."""

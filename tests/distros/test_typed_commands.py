@@ -5,9 +5,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from distros import FREE, GATED, HELD, HOSTS
 
+TYPED = [(name, row) for name, host in HOSTS.items() for row in host["commands"]]
+on_each_host = pytest.mark.parametrize("name", list(HOSTS))
+each_command = pytest.mark.parametrize(("name", "typed"), TYPED,
+                                       ids=[f"{name}: {row['command']}" for name, row in TYPED])
 
+
+@each_command
 def test_while_nothing_is_held_it_moves_the_kernel(world, name, typed):
     """Without this the next test could not fail."""
     before, after = world.done[name, FREE, "true"], world.done[name, FREE, typed["command"]]
@@ -19,6 +26,7 @@ def test_while_nothing_is_held_it_moves_the_kernel(world, name, typed):
     assert (after.other != before.other) is typed["upgrades"], after.output
 
 
+@each_command
 def test_a_held_kernel_stays(world, name, typed):
     before, after = world.done[name, HELD, "true"], world.done[name, HELD, typed["command"]]
     assert after.same_kernel(before), after.output
@@ -31,12 +39,14 @@ def recap(text, name):
     return int(found.group(1)), int(found.group(2))
 
 
+@on_each_host
 def test_to_hold_twice_changes_nothing(world, name):
     changed, failed = recap(world.hold, name)
     assert changed > 0 and not failed, world.hold
     assert recap(world.hold_again, name) == (0, 0), world.hold_again
 
 
+@on_each_host
 def test_gated_moves_it_exactly_as_far_as_a_module_exists(world, name):
     host, after = HOSTS[name], world.done[name, GATED, "true"]
     assert recap(world.stage, name)[1] == 0, world.stage
@@ -45,6 +55,7 @@ def test_gated_moves_it_exactly_as_far_as_a_module_exists(world, name):
     assert after.grubenv and not any(host["staged"] in line for line in after.grubenv)  # the default stays
 
 
+@on_each_host
 def test_a_full_upgrade_after_it_moves_it_no_further(world, name):
     command = HOSTS[name]["commands"][0]["command"]
     before, after = world.done[name, GATED, "true"], world.done[name, GATED, command]
