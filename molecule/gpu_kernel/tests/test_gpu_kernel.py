@@ -85,6 +85,18 @@ def test_a_held_kernel_asked_for_by_name_is_refused(host: Any, newer: str) -> No
     assert result.rc == 100 and "Held packages were changed" in result.stderr
 
 
+def test_the_guard_refuses_a_kernel_that_is_typed_without_a_hold(host: Any, newer: str, kernels: list[str]) -> None:
+    """Not simulated, since apt calls no hook then: refused before dpkg is called."""
+    free = "--yes --allow-change-held-packages -o Dir::State::status=/root/newer/status"
+    with host.sudo():
+        result = host.run(f"{newer.removesuffix(' -s')} {free} install linux-image-amd64")
+        log = host.check_output("journalctl -t baremetal-nvidia-guard -o cat --no-pager")
+    assert result.rc == 100 and "linux-image-99.9.9-amd64 would be installed" in result.stderr
+    assert any(kernel in result.stderr for kernel in kernels) and "baremetal.nvidia.kernel_upgrade" in result.stderr
+    assert not host.file("/var/lib/dpkg/info/linux-image-99.9.9-amd64.list").exists
+    assert "refused (" in log and "linux-image-99.9.9-amd64" in log
+
+
 def test_unattended_upgrades_leave_kernels_alone(host: Any) -> None:
     entries = host.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
     for prefix in ("linux-image-", "linux-headers-"):
