@@ -131,6 +131,7 @@ kernels:
     compiler: {description: Compiler and its version., type: str}
     shape: {description: Digest of everything the build depends on., type: str}
     seconds: {description: How long the build took., type: float}
+    tarball: {description: Where the build is kept in O(cache_dir)., type: str}
     error: {description: Why there is no proof., type: str}
     log: {description: The telling lines of the build log., type: list, elements: str}
 needs_build:

@@ -61,6 +61,7 @@ class Outcome:
     compiler: str | None = None
     shape: str | None = None
     seconds: float | None = None
+    tarball: str | None = None  # where the build is kept
     error: str | None = None
     log: list[str] = field(default_factory=list)
 
@@ -264,14 +265,14 @@ class Prover:
                 try:
                     self.cache.open(path, shape, directory)
                     manifest: Mapping[str, Any] = bundle.load(directory, shape, self.run)
-                    outcome.how, outcome.seconds = CACHED, 0.0
+                    outcome.how, outcome.seconds, outcome.tarball = CACHED, 0.0, path
                     return manifest
                 except ProofError as exc:
                     report.notes.append(f"a stored build was refused and removed, and is built anew: {exc}")
                     self.cache.drop(path)
                     directory_clean(directory)
             manifest = self._build(outcome, shape, found, work, directory)
-            self.cache.store(directory, shape)
+            outcome.tarball = self.cache.store(directory, shape)
             return manifest
 
     def _build(
