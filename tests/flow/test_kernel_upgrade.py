@@ -104,7 +104,7 @@ def test_a_blocked_host_is_not_moved_and_says_why(world: World) -> None:
 def test_a_host_that_differs_otherwise_is_sent_to_site_first(world: World) -> None:
     world.add("g1", {**STAGE, "changes": CHANGE["changes"]})
     result = world.run("kernel_upgrade")
-    assert result.rc == 2 and world.events() == [], result
+    assert result.rc == 2 and "g1 stage" not in world.events(), result
     assert "Run site.yml first" in " ".join(result.output.split())
 
 
