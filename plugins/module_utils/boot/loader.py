@@ -18,7 +18,7 @@ from ..facts.tree import Tree
 from ..packages.base import Runner
 from . import settle
 
-_MKCONFIG_TIMEOUT = 300.0
+_MKCONFIG_TIMEOUT = 900.0    # os-prober looks at every disk
 _UNWRITABLE = ("btrfs", "zfs", "squash4", "iso9660", "f2fs", "cpiofs", "newc", "tarfs")
 _SECTOR = 512
 _SYSTEMD_BOOT = ("/boot/loader/loader.conf", "/efi/loader/loader.conf", "/boot/efi/loader/loader.conf")
