@@ -26,9 +26,10 @@ kube                     400 -
 molecule-gpu_kernel      300 -
 molecule-gpu_containerd  480 -
 molecule-gpu_containerd_sources 240 -
-molecule-gpu_toolkit     240 -
+molecule-gpu_toolkit     420 -
 molecule-gpu_preflight   180 -
 drills                   240 -
+containers               240 -
 drills-boot              420 -
 distros                  420 -
 molecule-gpu_driver      480 site
@@ -133,6 +134,8 @@ part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
 part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
 
 part_drills() { tests/drills/run.sh short; }
+
+part_containers() { tests/drills/containers.sh lab; }
 
 part_drills-boot() { tests/drills/run.sh boot; } # a machine that boots by its own GRUB, in software emulation
 

@@ -17,7 +17,7 @@ import grpc
 
 SOCKET = "unix:///run/containerd/containerd.sock"
 IMAGE = "localhost/lab/sleeper:1"
-HOST_NETWORK = {1: {1: {1: 2}}}  # LinuxPodSandboxConfig.security_context.namespace_options.network = NODE
+HOST_NETWORK = {2: {1: {1: 2}}}  # LinuxPodSandboxConfig.security_context.namespace_options.network = NODE
 
 
 def varint(number: int) -> bytes:
