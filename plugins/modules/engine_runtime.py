@@ -9,9 +9,9 @@ module: engine_runtime
 short_description: Give Docker or CRI-O the nvidia runtime
 version_added: 0.1.0
 description:
-  - Docker's F(/etc/docker/daemon.json) is merged. Whatever else it says stays, and the daemon reads it anew without
+  - Docker's C(/etc/docker/daemon.json) is merged. Whatever else it says stays, and the daemon reads it anew without
     a restart.
-  - CRI-O gets the drop-in F(/etc/crio/crio.conf.d/99-nvidia.conf), with the monitor of its default runtime, and is
+  - CRI-O gets the drop-in C(/etc/crio/crio.conf.d/99-nvidia.conf), with the monitor of its default runtime, and is
     restarted. Right before, in the same call, the GPU containers of the host are counted. With some of them there
     nothing is written unless O(allowed), and the result says so.
   - The program looks at the file before it is put in place. Afterwards the daemon has to know the runtime. Otherwise

@@ -9,7 +9,7 @@ module: toolkit_config
 short_description: Set what the NVIDIA Container Toolkit's config.toml says
 version_added: 0.1.0
 description:
-  - Changes settings in F(/etc/nvidia-container-runtime/config.toml), line by line. Comments, order, and settings
+  - Changes settings in C(/etc/nvidia-container-runtime/config.toml), line by line. Comments, order, and settings
     that are not named stay as they are.
   - The result is read again before it is written. Where it would not say what is wanted, or anything else would
     change, the task fails and nothing is written.
