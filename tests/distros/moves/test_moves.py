@@ -67,7 +67,7 @@ def start(move: dict[str, Any], label: str) -> None:
     lab("up", "--hosts", host)
     lab("reset", host)
     if "before" in move:
-        lab("exec", host, "sh", "-c", f"DEBIAN_FRONTEND=noninteractive {move['before']}")
+        lab("exec", host, "sh", "-c", f"export DEBIAN_FRONTEND=noninteractive\n{move['before']}")
     else:
         driver(host, move["first"])
     lab("snapshot", host, label)
