@@ -85,7 +85,7 @@ def _one(path: str, text: str, document: Mapping[str, Any], mine: Mapping[str, A
             sets.append((where, entry["before"]))
         else:
             removes.append(where)
-    drop_version = bool(mine.get("version"))
+    drop_version = bool(mine.get("version")) and "version" in document
     if not removes and not sets and not marked and not drop_version:
         return None
     made = [tuple(entry["path"]) for entry in mine.get("sets", ())]

@@ -106,6 +106,17 @@ def test_debians_own_file_is_what_the_package_brought(version: str, default: str
     assert host.files == {MAIN: PACKAGED}
 
 
+@pytest.mark.parametrize("version", ["1.7.24", "2.1.9", "2.3.4"])
+@pytest.mark.parametrize("text", ["# nothing yet\n", "imports = []  # kept\n", ""])
+def test_a_file_that_said_nothing_says_nothing_again(version: str, text: str) -> None:
+    host = Host({MAIN: text}, version)
+    host.run()
+    assert "version" in host.files[MAIN]
+    host.run("absent")
+    assert host.effective() == tomllib.loads(text) and "version" not in host.files[MAIN]
+    assert host.run("absent").strategy == "none"
+
+
 def test_settings_come_back_too() -> None:
     host = Host({MAIN: V2}, "1.7.24")
     host.run(settings=Settings("registry.k8s.io/pause:3.10", "/etc/containerd/certs.d", False))
