@@ -25,6 +25,8 @@ def offers(context: Context) -> list[Offer]:
     """Return the kernels on offer, in no order."""
     if context.host.offers is not UNKNOWN:
         return list(each(context.host.offers))
+    if "kernel.candidates" in context.host.reasons:
+        return []  # the resolver was asked and failed: nobody guesses in its place, and rule KRN026 says so
     available = context.host.packages.available
     if not isinstance(available, dict) or context.boot is None:
         return []

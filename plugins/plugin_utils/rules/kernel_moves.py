@@ -219,6 +219,19 @@ def no_watchdog(context: Context) -> Iterator[Hit]:
         yield Hit(release, decision.power_cycle)
 
 
+@plan_rule(
+    "KRN026", "warning", "What kernels are on offer could not be read",
+    why="Under gated, no offer and an offer that nobody saw look the same; security kernels would wait unseen.",
+    remedy="read the reason, put the package manager right (what does apt-get -s dist-upgrade say?), run again",
+    sources=[_DESIGN],
+)
+def offers_unknown(context: Context) -> Iterator[Hit]:
+    """Fires when the policy is gated and the resolver was asked and did not answer."""
+    reason = context.host.reasons.get("kernel.candidates")
+    if context.wishes.kernel_policy == "gated" and context.wants_driver and reason is not None:
+        yield Hit("kernel.candidates", f"which kernels an upgrade would bring could not be read: {reason}")
+
+
 def _few(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
