@@ -95,7 +95,7 @@ def _one(path: str, text: str, document: Mapping[str, Any], mine: Mapping[str, A
     rest = outcome(edit, text)
     if marked and not _says(rest) and not rest.get("imports"):
         return FileEdit(path, delete=True)
-    if drop_version and _says(rest):
+    if drop_version and any(rest.get(name) for name in ("plugins", "disabled_plugins", "required_plugins")):
         edit = replace(edit, drop_version=False)  # somebody's settings rest on that version now
     return edit if edit.removes or edit.sets or edit.drop_version else None
 
