@@ -30,7 +30,6 @@ molecule-gpu_toolkit     420 -
 molecule-gpu_preflight   180 -
 drills                   240 -
 containers               240 -
-drills-boot              420 -
 distros                  420 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
@@ -136,8 +135,6 @@ part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } 
 part_drills() { tests/drills/run.sh short; }
 
 part_containers() { tests/drills/containers.sh lab; }
-
-part_drills-boot() { tests/drills/run.sh boot; } # a machine that boots by its own GRUB, in software emulation
 
 scenario() { # molecule's own colours off; a scenario that was cut off is taken down
     molecule test --scenario-name "$1"
