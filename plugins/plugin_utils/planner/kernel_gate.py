@@ -9,6 +9,7 @@ is refused without a build.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..model import version as versions
@@ -78,7 +79,7 @@ def _stage(context: Context, offer: Offer) -> dict[str, Any]:
     if chosen.method == "precompiled":
         module = _prebuilt(context, chosen, offer)
         if module["package"] is not None:
-            packages[module["package"]] = module["version"]
+            packages.update(dict.fromkeys([module["package"], *_parts(module["package"])], module["version"]))
     else:
         module = _dkms(context, chosen, offer)
         headers = _headers(context, offer, packages)
@@ -113,12 +114,20 @@ def _prebuilt(context: Context, chosen: Candidate, offer: Offer) -> dict[str, An
     return {"method": "precompiled", "package": name, "version": version, "driver": chosen.version}
 
 
+def _parts(name: str) -> list[str]:
+    """Return the packages that Ubuntu's proprietary modules are linked from on the host: they are pinned with them."""
+    match = re.match(r"linux-modules-nvidia-(?P<branch>\d{3}(?:-server)?)-(?P<release>\d.*)$", name)
+    return [] if match is None else [f"linux-objects-nvidia-{match['branch']}-{match['release']}",
+                                     f"linux-signatures-nvidia-{match['release']}"]
+
+
 def _shared(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
     """Return the module package that serves several kernels: the installed one, or the version that fits this one."""
     packages, host = chosen.packages, context.host.packages
     names = [family.fill(name, chosen.branch, chosen.version)
              for name in (packages.source_package, packages.precompiled, *packages.packages) if name]
-    name = next((one for one in names if "kmp" in one and isinstance(host.version(one), str)), names[0])
+    known = [*names, *(offer.modules if isinstance(offer.modules, dict) else ())]  # SUSE's own and NVIDIA's build of it
+    name = next((one for one in known if "kmp" in one and isinstance(host.version(one), str)), names[0])
     there = host.version(name)
     module = {"method": "precompiled", "package": None, "version": None, "driver": chosen.version}
     if not isinstance(offer.modules, dict):
