@@ -50,7 +50,8 @@ def group(plan: Mapping[str, Any], *, check_mode: bool, forced: bool = False) ->
     verdict = str(plan["verdict"])
     if forced and verdict == "ok" and not check_mode:
         return "gpu_change"
-    if verdict == "change" and not plan.get("changes") and all(_elsewhere(one) for one in plan.get("pending") or ()):
+    pending = plan.get("pending") or ()
+    if verdict == "change" and pending and not plan.get("changes") and all(map(_elsewhere, pending)):
         return "gpu_pending"
     if verdict == "change":
         return "gpu_planned" if check_mode else "gpu_change"

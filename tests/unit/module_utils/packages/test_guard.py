@@ -31,7 +31,7 @@ def test_no_container_no_refusal(tmp_path):
 
 def test_a_container_by_the_legacy_hook_refuses(tmp_path):
     container(tmp_path)
-    with pytest.raises(guard.ReloadRefused, match=r"1 running containers would lose.*gpu_daemon_reload_allowed") as told:
+    with pytest.raises(guard.ReloadRefused, match=r"1 running containers would lose.*_reload_allowed") as told:
         guard.refuse_under_gpu_containers(str(tmp_path))
     assert told.value.count == 1 and "CDI" in str(told.value)
 
