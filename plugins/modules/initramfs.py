@@ -15,8 +15,8 @@ description:
     former one stays, when it cannot be read, still loads the module, holds modules of another kernel, or lacks a driver
     of disks or file systems that the former one had.
   - The former image is kept as C(/boot/initrd.img-RELEASE.baremetal-nvidia.old).
-  - Images are built by initramfs-tools or dracut, whichever the host has. A host without a builder (a container) is left
-    alone, with a reason.
+  - Images are built by initramfs-tools or dracut, whichever the host has. A host without a builder (a container) is
+    left alone, with a reason.
 author:
   - baremetal.nvidia maintainers (@baremetal-nvidia)
 extends_documentation_fragment:
