@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import atomic
+from ..proof.publish import MARK
 from ..state import DIRECTORY
 from .errors import StageError
 
@@ -212,8 +213,10 @@ def _restore_dkms(root: str, before: Mapping[str, Any], release: str) -> list[st
             if os.path.isdir(built) and not os.path.islink(full) and not had:
                 shutil.rmtree(built)
                 done.append(f"the build of {name} {entry} for {release} is gone")
-    for name in set(offers(root)) - set(before["offers"]):
-        if name.endswith(f"-{release}.conf"):
+    for name in offers(root):
+        # a proof offers its build before anything is written down here: ours goes in any case
+        ours = (atomic.read_text(at(root, f"{_OFFERS}/{name}")) or "").startswith(MARK)
+        if name.endswith(f"-{release}.conf") and (ours or name not in before["offers"]):
             atomic.remove(at(root, f"{_OFFERS}/{name}"))
             shutil.rmtree(at(root, f"{DIRECTORY}/proved/{name[:-len('.conf')]}"), ignore_errors=True)
             done.append(f"the build that was offered to DKMS as {name} is withdrawn")

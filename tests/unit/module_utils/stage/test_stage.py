@@ -10,6 +10,7 @@ from typing import Any
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.publish import MARK
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage import complete, snapshot
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage.debs import Debs
@@ -147,6 +148,16 @@ def test_check_mode_writes_nothing(stage: Stage, root: pathlib.Path) -> None:
     before = tree(root)
     assert stage.open(WISH, check=True).changed
     assert tree(root) == before and not (root / "var/lib/baremetal-nvidia/stage.json").exists()
+
+
+def test_the_build_that_the_proof_offered_goes_too(stage: Stage, root: pathlib.Path) -> None:
+    offers = root / "etc/dkms"
+    offers.mkdir(parents=True)
+    for name, text in (("nvidia-current-535.309.01", MARK), ("zfs-2.1", "# by hand")):
+        (offers / f"{name}-{NEW}.conf").write_text(text)
+    stage.open(WISH, check=False)
+    stage.undo()
+    assert os.listdir(offers) == [f"zfs-2.1-{NEW}.conf"], "what a person wrote stays"
 
 
 def test_whose_a_hold_is_comes_back_with_it(stage: Stage) -> None:
