@@ -51,7 +51,7 @@ def read(ctx: Context) -> None:
         ctx.cannot("services", "systemd does not manage this system")
         return
     answer = ctx.run(["systemctl", "show", f"--property={_PROPERTIES}", "--no-pager", *UNITS])
-    if not answer.ok and not answer.out.strip():
+    if not answer.ok:    # part of an answer would make units that were not reached look absent
         ctx.cannot("services", answer.why("systemctl"))
         return
     ctx.set("services", parse(answer.out))

@@ -175,6 +175,9 @@ def test_systemctl_that_hangs(host, as_host):
     host.directory("/run/systemd/system")
     context = as_host(services.read, Programs(systemctl=children.Result(rc=124, timed_out=True, pid=9)))
     assert "did not end in time" in context.unknown["services"]
+    part = Programs(systemctl=children.Result(rc=124, timed_out=True, pid=9, out=SHOW))
+    context = as_host(services.read, part)
+    assert "did not end in time" in context.unknown["services"] and context.facts == {}
 
 
 def test_daemons(host, as_host):
