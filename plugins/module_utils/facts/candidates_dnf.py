@@ -164,5 +164,3 @@ def _suffix(name: str) -> str:
 
 def _flavour_of(release: str) -> str:
     return release.partition("+")[2]
-
-

@@ -86,4 +86,3 @@ def _objects(tree: str, what: str, release: str) -> dict[str, Any]:
     if not objects:
         raise ProofError(f"{what} holds no module for kernel {release}", release)
     return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in objects), "signer": None}
-

@@ -102,7 +102,8 @@ def _detected(work: Work, want: Wanted) -> Decision:
 def _merged_folder(work: Work, gen: Generation, loaded: Loaded, want: Wanted,
                    sets: tuple[tuple[Path, Any], ...]) -> Decision:
     """k0s: one file of ours in the folder that it merges, in the version of what it wrote last."""
-    assert work.who.folder is not None
+    if work.who.folder is None:
+        raise ValueError(f"{work.who.title} merges no folder")
     work.drop_in = posixpath.join(work.who.folder, DROP_IN_NAME)
     work.trial = work.drop_in
     document: dict[str, Any] = {"version": _written_version(loaded, gen)}
@@ -136,7 +137,8 @@ def _written_version(loaded: Loaded, gen: Generation) -> int:
 
 def _template(work: Work, gen: Generation, loaded: Loaded, want: Wanted) -> Decision:
     """MicroK8s: its template is edited in place; it makes its file from that at the next start of its containerd."""
-    assert work.who.template is not None
+    if work.who.template is None:
+        raise ValueError(f"{work.who.title} has no template")
     path = posixpath.join(posixpath.dirname(work.main), work.who.template)
     if path not in work.files:
         raise Refusal("owner_leaves", f"{work.main} is written by {work.who.title} and has no runtime {HANDLER}; the "

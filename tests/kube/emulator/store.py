@@ -206,5 +206,3 @@ def _has_fields(one: Object, selector: str) -> bool:
         if str(here) != value:
             return False
     return True
-
-

@@ -271,10 +271,12 @@ SUMMARY = """<?xml version='1.0'?>
 <stream><message type="info">Loading repository data...</message>
 <install-summary download-size="15923" packages-to-change="2">
 <to-upgrade>
-<solvable type="package" name="timezone" edition="2025b-150600.91.6.2" arch="noarch" repository="Updates" edition-old="2024b-150600.91.3.1" arch-old="noarch" summary="x"/>
+<solvable type="package" name="timezone" edition="2025b-150600.91.6.2" arch="noarch" repository="Updates"
+  edition-old="2024b-150600.91.3.1" arch-old="noarch" summary="x"/>
 </to-upgrade>
 <to-install>
-<solvable type="package" name="kernel-default" edition="6.4.0-150600.23.73.1" arch="x86_64" repository="SLE-Product-SLES15-SP6-Updates" summary="The Standard Kernel">
+<solvable type="package" name="kernel-default" edition="6.4.0-150600.23.73.1" arch="x86_64"
+  repository="SLE-Product-SLES15-SP6-Updates" summary="The Standard Kernel">
 <description>Stand-in</description></solvable>
 </to-install>
 </install-summary></stream>
@@ -288,7 +290,8 @@ SEARCH = """<?xml version='1.0'?>
 </solvable-list></search-result></stream>
 """
 UPDATEINFO = """<?xml version="1.0"?><updates><update from="x" status="stable" type="security" version="1"><id>S-9001</id>
-<pkglist><collection><package name="kernel-default" epoch="0" version="6.4.0" release="150600.23.60.5" arch="x86_64"><filename>f</filename></package></collection></pkglist></update>
+<pkglist><collection><package name="kernel-default" epoch="0" version="6.4.0" release="150600.23.60.5"
+  arch="x86_64"><filename>f</filename></package></collection></pkglist></update>
 <update from="x" status="stable" type="recommended" version="1"><id>S-9044</id>
 <pkglist><collection><package name="kernel-default" epoch="0" version="6.4.0" release="150600.23.73.1" arch="x86_64"/></collection></pkglist></update></updates>
 """
@@ -346,7 +349,8 @@ def test_zypper_the_kernel_of_the_summary_and_the_one_below(sles):
     origin = "SLE-Product-SLES15-SP6-Updates"
     assert context.facts["kernel"]["candidates"] == [
         {"release": "6.4.0-150600.23.73-default", "packages": {"kernel-default": "6.4.0-150600.23.73.1"}, "security": True, "origin": origin, "modules": {}},
-        {"release": "6.4.0-150600.23.60-default", "packages": {"kernel-default": "6.4.0-150600.23.60.5"}, "security": True, "origin": origin, "modules": {KMP: KMPS}}]
+        {"release": "6.4.0-150600.23.60-default", "packages": {"kernel-default": "6.4.0-150600.23.60.5"}, "security": True,
+         "origin": origin, "modules": {KMP: KMPS}}]
     assert context.unknown == {}
 
 

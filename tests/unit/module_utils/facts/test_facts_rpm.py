@@ -216,7 +216,8 @@ def test_what_holds_with_both_generations_of_dnf(rocky, as_host):
     rocky.put("/usr/bin/dnf5")
     rocky.put("/usr/lib/python3.9/site-packages/dnf-plugins/versionlock.py")
     rocky.put("/etc/dnf/plugins/versionlock.list", "!kernel-devel\n!kernel\n")
-    rocky.put("/etc/dnf/versionlock.toml", 'version = "1.0"\n[[packages]]\nname = "kernel"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "0"\n')
+    rocky.put("/etc/dnf/versionlock.toml", 'version = "1.0"\n[[packages]]\n'
+              'name = "kernel"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "0"\n')
     assert read(as_host)[0]["held"] == ["kernel"], "held is what both hold"
     rocky.put("/etc/dnf/dnf.conf", "[main]\nexclude=kernel-d*\n")
     assert read(as_host)[0]["held"] == ["kernel", "kernel-devel"], "both read dnf.conf"
@@ -286,6 +287,13 @@ def test_cache_age(rocky, as_host):
     os.utime(path, (1000, 1000))
     context = as_host(packages.read, programs(), now=4600.0)
     assert context.facts["packages"]["cache_age"] == 3600
+
+
+def test_lists_that_were_found_to_be_the_newest_are_fresh(rocky, as_host):
+    """dnf leaves the index as it is then, and touches the list of packages."""
+    for name, when in (("repomd.xml", 1000), ("ab12-primary.xml.gz", 4000)):
+        os.utime(rocky.put(f"/var/cache/dnf/cuda-123/repodata/{name}", "x"), (when, when))
+    assert as_host(packages.read, programs(), now=4600.0).facts["packages"]["cache_age"] == 600
 
 
 def test_another_tree(rocky):
@@ -358,6 +366,14 @@ def test_sles(sles, as_host):
     assert context.facts["kernel_packages"]["6.4.0-150600.23.47-default"] == {
         "image": f"kernel-default-6.4.0-150600.23.47.2.{ARCH}", "headers": f"kernel-default-devel-6.4.0-150600.23.47.2.{ARCH}",
     }  # fmt: skip
+
+
+def test_zypper_lists_that_were_found_to_be_the_newest_are_fresh(sles, as_host):
+    for path, when in (("solv/cuda/cookie", 1000), ("raw/cuda/repodata/repomd.xml", 4000), ("solv/@System/cookie", 4500)):
+        os.utime(sles.put(f"/var/cache/zypp/{path}", "x"), (when, when))
+    answer = children.Result(rc=0, out="")
+    found = as_host(packages.read, Programs(rpm=children.Result(rc=0, out=SUSE_QA), zypper=answer), now=4600.0)
+    assert found.facts["packages"]["cache_age"] == 600
 
 
 def test_zypper_locks(sles, as_host):

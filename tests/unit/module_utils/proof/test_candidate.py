@@ -157,4 +157,3 @@ def test_another_module_that_cannot_be_had(root: pathlib.Path, change: dict[str,
 def test_a_source_that_is_not_there(root: pathlib.Path) -> None:
     with pytest.raises(ProofError, match="has no dkms"):
         prove(root, {}, prebuilt={}, others=({"name": "ofed", "dkms": "mlnx-ofed-kernel", "version": "24"},))
-

@@ -73,10 +73,10 @@ class FakeManager:
             lambda: self.table.update({f"linux-image-{NEW}": "6.1.192-3 U"}),
             lambda: (boot / f"initrd.img-{NEW}.new").write_text("half"),
             lambda: os.replace(boot / f"initrd.img-{NEW}.new", boot / f"initrd.img-{NEW}"),
-            lambda: self._relink(),
+            self._relink,
             lambda: (boot / "grub/grub.cfg").write_text("truncat"),
             lambda: (boot / "grub/grubenv").write_text("# torn"),
-            lambda: self._dkms(),
+            self._dkms,
             lambda: self.table.update({f"linux-image-{NEW}": "6.1.192-3 i", "linux-image-amd64": "6.1.192-3 i"}),
         ]
         for thing in things[:steps]:
