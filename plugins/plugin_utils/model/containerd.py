@@ -109,7 +109,8 @@ def _host(name: str, value: Any) -> dict[str, Any]:
         raise Fault(f"{name}.url", url, "an address without credentials")
     checked: dict[str, Any] = {"url": url}
     capabilities = given.get("capabilities", ["pull", "resolve"])
-    if not isinstance(capabilities, (list, tuple)) or not capabilities or set(capabilities) - set(_CAPABILITIES):
+    if not isinstance(capabilities, (list, tuple)) or not capabilities or any(
+            one not in _CAPABILITIES for one in capabilities):
         raise Fault(f"{name}.capabilities", capabilities, f"a list of {', '.join(_CAPABILITIES)}")
     checked["capabilities"] = [str(one) for one in capabilities]
     for key in ("ca", "client"):

@@ -235,12 +235,19 @@ def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, An
     if not re.fullmatch(r"[0-9A-F]{40}", digits):
         raise PolicyError(f"{name}.fingerprint", fingerprint, "the key's full fingerprint, 40 hex digits")
     components = given.get("components") or []
-    if isinstance(components, str) or not all(isinstance(one, str) for one in components):
+    if not isinstance(components, (list, tuple)) or not all(_word(one) for one in components):
         raise PolicyError(f"{name}.components", components, "a list of names")
     suite, key_url = given.get("suite") or "/", given.get("key_url")
-    if not isinstance(suite, str) or not (key_url is None or isinstance(key_url, str)):
-        raise PolicyError(name, value, "texts as suite and key_url")
+    if not _word(suite):
+        raise PolicyError(f"{name}.suite", suite, "the name of a suite, or a path that ends with /")
+    if key_url is not None and not _word(key_url):
+        raise PolicyError(f"{name}.key_url", key_url, "the address of the key")
     return {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
+
+
+def _word(value: Any) -> bool:
+    """Whether it is a text without blanks and line breaks, which would be read as something else in a source file."""
+    return isinstance(value, str) and value != "" and not any(char.isspace() or ord(char) < 32 for char in value)
 
 
 def _of_containers(check: Callable[[str, Any], Any]) -> _Check:

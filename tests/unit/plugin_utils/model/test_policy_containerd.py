@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import policy
 
 SUM = "0" * 63 + "1"
+REPOSITORY = {"url": "https://mirror.local/docker", "fingerprint": "A" * 40}
 PART = {"version": "v2.3.4", "url": "https://mirror.local/c.tar.gz", "sha256": SUM.upper()}
 
 
@@ -53,6 +54,12 @@ def test_registry_hosts_in_their_plain_form() -> None:
         ("registry_hosts", {"docker.io": {"hosts": "https://x"}}, "a list"),
         ("registry_hosts", {"docker.io": {"hosts": [{"url": "https://x", "header": {}}]}}, "pull secrets"),
         ("registry_hosts", {"docker.io": {"hosts": [{"url": "https://x", "capabilities": ["all"]}]}}, "pull, resolve"),
+        ("registry_hosts", {"docker.io": {"hosts": [{"url": "https://x", "capabilities": [{}]}]}}, "pull, resolve"),
+        ("repository", {**REPOSITORY, "components": 5}, "gpu_containerd_repository.components"),
+        ("repository", {**REPOSITORY, "components": {"main": 1}}, "a list of names"),
+        ("repository", {**REPOSITORY, "components": ["a\nTrusted: yes"]}, "a list of names"),
+        ("repository", {**REPOSITORY, "suite": "a\nTrusted: yes"}, "gpu_containerd_repository.suite"),
+        ("repository", {**REPOSITORY, "key_url": 5}, "gpu_containerd_repository.key_url"),
         ("registry_hosts", {"docker.io": {"hosts": [{"url": "https://x", "skip_verify": "no"}]}}, "true or false"),
         ("registry_hosts", {"docker.io": {"server": "https://u:p@x"}}, "without credentials"),
         ("source", "apt", "auto, distro, docker, archive"),
