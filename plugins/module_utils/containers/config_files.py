@@ -69,24 +69,42 @@ def read(main: str, extra: Iterable[str], program: str, run: Runner) -> Read:
     """The main file, what it imports, what lies beside it in folders meant for imports, and ``extra`` paths."""
     found = Read()
     folder = os.path.dirname(main)
-    todo = [main, *extra, *(os.path.join(folder, pattern) for pattern in _BESIDE)]
-    while todo:
-        pattern = todo.pop(0)
+    imported = [main, *extra]
+    todo = [os.path.join(folder, pattern) for pattern in _BESIDE]
+    while imported or todo:
+        counts = bool(imported)  # containerd reads it; what only lies beside may be anything
+        pattern = imported.pop(0) if imported else todo.pop(0)
         if pattern in found.looked:
             continue
         found.looked.append(pattern)
-        for path in sorted(glob.glob(pattern)) if "*" in pattern else [pattern]:
-            if path in found.files or len(found.files) >= _MOST_FILES:
+        for path in _matches(pattern) if "*" in pattern else [pattern]:
+            if path in found.files:
                 continue
             content = _content(path)
             if content is None:
+                if counts and path != main and os.path.lexists(path):
+                    raise ConfigError(f"{path} is no file that can be read ({_what(path)}), and {pattern} names it: "
+                                      "containerd does not start with it; take it away")
                 continue
+            if len(found.files) >= _MOST_FILES:
+                raise ConfigError(f"more than {_MOST_FILES} files belong to {main}: that is no configuration")
             found.files[path] = content
-            todo += _imports(path, content)
+            (imported if counts else todo).extend(_imports(path, content))
     result = run([program, "--version"], timeout=10)
     match = re.search(r"\sv?(\d+\.\d+\.\d+\S*)", result.out) if result.ok else None
     found.version = match[1] if match else None
     return found
+
+
+def _matches(pattern: str) -> list[str]:
+    """What a pattern of ``imports`` names. To containerd ``*`` is also a name that begins with a dot."""
+    folder, name = os.path.split(pattern)
+    hidden = os.path.join(folder, "." + name) if name.startswith("*") else None
+    return sorted({*glob.glob(pattern), *(glob.glob(hidden) if hidden else ())})
+
+
+def _what(path: str) -> str:
+    return "a link to nothing" if os.path.islink(path) and not os.path.exists(path) else "a folder"
 
 
 def _content(path: str) -> bytes | None:

@@ -89,8 +89,11 @@ def backup(path: str, keep: int = 5, folder: str = BACKUPS, now: float | None = 
 
 
 def remove(path: str) -> None:
-    """Take a file away; a link is followed, so that what it names goes and the link dangles no longer than it did."""
-    atomic.remove(os.path.realpath(path))
+    """Take a file away, and the link with what it names: containerd does not start with one that dangles."""
+    target = os.path.realpath(path)
+    if target != os.path.abspath(path):
+        atomic.remove(path)
+    atomic.remove(target)
 
 
 def restore(path: str, saved: str | None) -> None:

@@ -146,11 +146,12 @@ def load(files: Mapping[str, str], main: str, gen: Generation,
             continue
         documents[path] = document
         order.append(path)
+        problems += _type_problems(path, document)
         imports = document.get("imports", [])
         if isinstance(imports, list):
             pending += [(item, path) for item, _glob in resolve_imports(path, imports, existing)]
     main_document = documents.get(main, {})
-    version = file_version(main_document) or 1
+    version = file_version(main_document) or _reference(main_document, documents, order, gen)
     problems += _version_problems(documents, order, main, gen)
     in_force = _version_in_force(documents, order, version, gen)
     effective: dict[str, Any] = {}
@@ -166,6 +167,19 @@ def load(files: Mapping[str, str], main: str, gen: Generation,
         _drop_unread_tables(effective, documents, order, main, in_force)
     problems += _plugin_problems(effective, version if gen.deep_merge else in_force, gen, main)
     return Loaded(tuple(order), documents, effective, version, in_force, tuple(problems))
+
+
+def _type_problems(path: str, document: Mapping[str, Any]) -> list[Problem]:
+    """What containerd cannot decode, of the settings that decide how everything else is read."""
+    problems: list[Problem] = []
+    version, imports = document.get("version", 0), document.get("imports", [])
+    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        problems.append(Problem("unexpected_type", path, f"version in {path} is {version!r}, which is no version; "
+                                "containerd takes a whole number, without quotes"))
+    if not isinstance(imports, list) or not all(isinstance(entry, str) for entry in imports):
+        problems.append(Problem("unexpected_type", path, f"imports in {path} is no list of texts, so containerd does "
+                                "not start"))
+    return problems
 
 
 def _version_problems(documents: Mapping[str, dict[str, Any]], order: list[str], main: str,
@@ -202,6 +216,14 @@ def _version_problems(documents: Mapping[str, dict[str, Any]], order: list[str],
                 f"{others[0]} has version {mine}, {main} has {main_version or 'no version line'}; containerd "
                 f"{gen.name} reads both in the version of the last file", False))
     return problems
+
+
+def _reference(main: Mapping[str, Any], documents: Mapping[str, dict[str, Any]], order: list[str],
+               gen: Generation) -> int:
+    """The version of a main file without one: 1, but in 2.3, if it names no plugin, the first that an import has."""
+    if not gen.migrates_each or any(main.get(name) for name in ("plugins", "disabled_plugins", "required_plugins")):
+        return 1
+    return next((version for path in order if (version := file_version(documents[path])) > 0), 1)
 
 
 def _version_in_force(documents: Mapping[str, dict[str, Any]], order: list[str], version: int, gen: Generation) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .diff import same
-from .generation import IMAGES_V3, RUNTIME_TYPE, Generation, runtime_plugin
+from .generation import CRI_NAMES, IMAGES_V3, RUNTIME_TYPE, Generation, runtime_plugin
 from .merge import table_at
 from .toml_text import Path
 from .want import Refusal
@@ -61,6 +61,18 @@ def applied(effective: Mapping[str, Any], sets: list[tuple[Path, Any]]) -> dict[
             table = table[name]
         table[path[-1]] = copy.deepcopy(value)
     return document
+
+
+def renamed(sets: tuple[tuple[Path, Any], ...], version: int) -> tuple[tuple[Path, Any], ...]:
+    """The same settings under the names of an older version, for a file that is of that one."""
+    return tuple((_older(path, runtime_plugin(version)) if version < 3 else path, value) for path, value in sets)
+
+
+def _older(path: Path, plugin: str) -> Path:
+    if path[:2] == ("plugins", IMAGES_V3):
+        inner = ("sandbox_image",) if path[2:] == ("pinned_images", "sandbox") else path[2:]
+        return ("plugins", plugin, *inner)
+    return ("plugins", plugin, *path[2:]) if path[1:2] and path[1] in CRI_NAMES else path
 
 
 def paths(wish: Settings, runtimes: Mapping[str, Any]) -> Iterator[Path]:

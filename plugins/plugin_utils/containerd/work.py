@@ -42,8 +42,8 @@ class Work:
         if stale:
             loaded = self._without(loaded, gen)
             self.note(stale.kind, "warning", f"{stale.text}; it is written anew in the version of {self.main}",
-                       "keep the tool that wrote it (the operator's toolkit: RUNTIME_CONFIG_SOURCE=file) from doing so "
-                       "again")
+                      "keep the tool that wrote it (the operator's toolkit: RUNTIME_CONFIG_SOURCE=file) from doing so "
+                      "again")
         self._check(loaded, gen)
         version = self._file_version(loaded, gen)
         self.config_version = version
@@ -61,7 +61,7 @@ class Work:
         self._prove(loaded, after, gen, version)
         self._orphans(after)
         return self.made(strategy, want=want, edits=edits,
-                          changed=tuple(differences((before or loaded).effective, after.effective)))
+                         changed=tuple(differences((before or loaded).effective, after.effective)))
 
     def _cri_on(self, gen: Generation) -> Loaded | None:
         """Take the CRI plugin out of the main file's ``disabled_plugins`` where that is asked for.
@@ -156,23 +156,25 @@ class Work:
                               f"{self.main} has no version line or version 1: containerd {gen.name} {reason}",
                               f"write it as version {gen.new_version} (`containerd config migrate` shows how)")
             self.note("no_version", "warning", f"{self.main} has no version line, or version 1, and is read as "
-                       "version 1, which containerd 2 does not do any more",
-                       "write it as version 2, with full plugin ids")
+                      "version 1, which containerd 2 does not do any more",
+                      "write it as version 2, with full plugin ids")
         holders = [path for path in loaded.order
                    if runtime_plugin(loaded.version) in table_at(loaded.documents[path], ("plugins",))]
         if not gen.deep_merge and len(holders) > 1:
             self.note("cri_hidden", "warning", f"{holders[-1]} has the CRI plugin's table, so containerd "
-                       f"{self.version} does not read the one in {holders[-2]}",
-                       f"bring both together in {self.main}")
-        if gen.deep_merge and file_version(document) == 2:
-            for path in loaded.order:
-                if RUNTIME_V3 in table_at(loaded.documents[path], ("plugins",)):
-                    raise Refusal("shadowed", f"{path} has version 2 and a table {RUNTIME_V3} of version 3, which "
-                                  f"hides what {CRI_V2} says", f"bring its settings under {CRI_V2}")
+                      f"{self.version} does not read the one in {holders[-2]}",
+                      f"bring both together in {self.main}")
+        for path in loaded.order if gen.deep_merge else ():
+            old = file_version(loaded.documents[path]) == 2 or file_version(document) == 2
+            if old and RUNTIME_V3 in table_at(loaded.documents[path], ("plugins",)):
+                raise Refusal("shadowed", f"{path} has version 2 and a table {RUNTIME_V3} of version 3, which "
+                              f"hides what {CRI_V2} says", f"bring its settings under {CRI_V2}")
 
     def _file_version(self, loaded: Loaded, gen: Generation) -> int:
         document = loaded.documents.get(self.main, {})
-        return file_version(document) or (1 if self._has_meaning(document, gen) else gen.new_version)
+        if self._has_meaning(document, gen) or loaded.version > 1:  # without a line: what the imports have
+            return loaded.version
+        return gen.new_version
 
     def _has_meaning(self, document: Mapping[str, Any], gen: Generation) -> bool:
         """Whether a version line decides what the document means: in 2.x only where plugins are named."""
@@ -194,7 +196,8 @@ class Work:
         elif self.main in self.files and not file_version(loaded.documents.get(self.main, {})) and not self.who.drop_in:
             root = FileEdit(self.main, version=version)  # says nothing yet: its version decides what the drop-in means
         if self.drop_in in loaded.order and not stale:
-            edits.append(FileEdit(self.drop_in, sets=sets))
+            mine = file_version(loaded.documents[self.drop_in]) or 1
+            edits.append(FileEdit(self.drop_in, sets=settings.renamed(sets, mine) if mine < version else sets))
         else:
             document: dict[str, Any] = {"version": version}
             for path, value in sets:
@@ -291,15 +294,15 @@ class Work:
         self.loaded = load(self.files, self.main, gen)
         self.config_version = self.loaded.version
         if self.main not in self.files or not self._has_meaning(self.loaded.documents.get(self.main, {}), gen):
-            self.config_version = file_version(self.loaded.documents.get(self.main, {})) or gen.new_version
+            self.config_version = self._file_version(self.loaded, gen)
         return self.loaded
 
     def _orphans(self, after: Loaded) -> None:
         for path in sorted(set(self.files) - set(after.order) - {self.main}):
             if "runtimes" in self.files[path]:
                 self.note("orphan_drop_in", "warning",
-                           f"{path} is imported by nothing, so containerd does not read it",
-                           f"remove it; what counts is in {self.main} and the files it imports")
+                          f"{path} is imported by nothing, so containerd does not read it",
+                          f"remove it; what counts is in {self.main} and the files it imports")
 
     def note(self, kind: str, severity: str, summary: str, remedy: str) -> None:
         self.notes.append(Note(kind, severity, "containerd", summary, remedy))

@@ -57,6 +57,41 @@ def test_reads_imports_and_what_lies_beside(etc: pathlib.Path) -> None:
     assert "/nowhere/*.toml" in found.looked and str(etc / "deep.toml") in found.looked
 
 
+def test_a_pattern_takes_hidden_files_as_containerd_does(etc: pathlib.Path) -> None:
+    """Go's ``*`` is also a name that begins with a dot."""
+    (etc / "config.toml").write_bytes(b'imports = ["conf.d/*.toml"]\n')
+    (etc / "conf.d").mkdir()
+    for name in (".hidden.toml", "a.toml", ".b"):
+        (etc / "conf.d" / name).write_text("")
+    found = config_files.read(str(etc / "config.toml"), [], "containerd", Containerd())
+    assert {os.path.basename(path) for path in found.files} == {"config.toml", ".hidden.toml", "a.toml"}
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_what_is_imported_and_no_file_is_told_before_anything_changes(etc: pathlib.Path, kind: str) -> None:
+    """containerd does not start with it; the running one does not know yet."""
+    (etc / "config.toml").write_bytes(b"version = 3\n")
+    odd = etc / "conf.d/10-odd.toml"
+    odd.parent.mkdir()
+    odd.mkdir() if kind == "folder" else odd.symlink_to(etc / "nothing")
+    assert set(config_files.read(str(etc / "config.toml"), [], "containerd", Containerd()).files) == {
+        str(etc / "config.toml")}
+    for imports in (b'imports = ["conf.d/*.toml"]\n', b'imports = ["conf.d/10-odd.toml"]\n'):
+        (etc / "config.toml").write_bytes(imports)
+        with pytest.raises(config_files.ConfigError, match="does not start with it") as told:
+            config_files.read(str(etc / "config.toml"), [], "containerd", Containerd())
+        assert str(odd) in str(told.value)
+
+
+def test_more_files_than_any_configuration_has(etc: pathlib.Path) -> None:
+    (etc / "config.toml").write_bytes(b'imports = ["conf.d/*.toml"]\n')
+    (etc / "conf.d").mkdir()
+    for number in range(100):
+        (etc / f"conf.d/{number}.toml").write_text("")
+    with pytest.raises(config_files.ConfigError, match="more than 100 files"):
+        config_files.read(str(etc / "config.toml"), [], "containerd", Containerd())
+
+
 def test_no_containerd_and_no_file(etc: pathlib.Path) -> None:
     found = config_files.read(str(etc / "config.toml"), [], "containerd", lambda *_a, **_k: Result(127))
     assert found.files == {} and found.version is None
@@ -259,6 +294,16 @@ def test_the_newest_backups_are_kept(tmp_path: pathlib.Path) -> None:
     for _again in range(2):
         keepers.backup(str(path), 9, str(tmp_path / "b"), now=1_800_000_009)
     assert len(list((tmp_path / "b").rglob("x.toml.*"))) == 5
+
+
+def test_a_link_goes_with_what_it_names(tmp_path: pathlib.Path) -> None:
+    """A link that dangles in a folder of imports would keep containerd from starting."""
+    real, link = tmp_path / "real.toml", tmp_path / "99-nvidia.toml"
+    real.write_text("x")
+    link.symlink_to(real)
+    keepers.remove(str(link))
+    assert not link.is_symlink() and not real.exists()
+    keepers.remove(str(link))
 
 
 def test_restore(tmp_path: pathlib.Path) -> None:

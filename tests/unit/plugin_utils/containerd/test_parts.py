@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import tomllib
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd import (
+    Settings,
     decide,
     editing,
     editor,
@@ -21,6 +22,7 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.genera
     CRI_V2,
     RUNTIME_V3,
     Generation,
+    runtime_plugin,
 )
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.merge import glob_regex, load
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.containerd.want import Refusal
@@ -226,6 +228,56 @@ def test_a_table_that_another_hides_is_told() -> None:
     files = {MAIN: 'version = 2\nimports = ["conf.d/*.toml"]\n' + table, NVIDIA: "version = 2\n" + table}
     notes = work_out(files, MAIN, "1.7.24").notes
     assert [note.kind for note in notes] == ["cri_hidden"] and NVIDIA in notes[0].summary and MAIN in notes[0].summary
+
+
+def handler(plugin: str, binary: str) -> str:
+    base = f'plugins."{plugin}".containerd.runtimes'
+    return (f'[{base}.runc]\nruntime_type = "io.containerd.runc.v2"\noptions = {{ SystemdCgroup = true }}\n'
+            f'[{base}.nvidia]\nruntime_type = "io.containerd.runc.v2"\noptions = {{ BinaryName = "{binary}" }}\n')
+
+
+def test_an_older_drop_in_of_ours_is_edited_in_its_own_names() -> None:
+    """2.3 takes a drop-in of version 2 under a version 3 file; a table of version 3 in it would hide all the others."""
+    files = {MAIN: 'version = 3\nimports = ["conf.d/*.toml"]\n', NVIDIA: "version = 2\n" + handler(CRI_V2, "/opt/nvcr")}
+    wish = Settings(sandbox_image="registry.k8s.io/pause:3.10.2", registry_config_path="/etc/containerd/certs.d")
+    new = editor.render(work_out(files, MAIN, "2.3.4", settings=wish), files)
+    assert list(new) == [NVIDIA]
+    written = tomllib.loads(new[NVIDIA])
+    cri = written["plugins"][CRI_V2]
+    assert list(written["plugins"]) == [CRI_V2] and written["version"] == 2
+    assert cri["containerd"]["runtimes"]["nvidia"]["options"] == {
+        "BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": True}
+    assert cri["sandbox_image"] == "registry.k8s.io/pause:3.10.2"
+    assert cri["registry"] == {"config_path": "/etc/containerd/certs.d"}
+    assert work_out({**files, **new}, MAIN, "2.3.4", settings=wish).strategy == "none"
+
+
+def test_a_drop_in_with_the_tables_of_two_versions_is_told() -> None:
+    files = {MAIN: 'version = 3\nimports = ["conf.d/*.toml"]\n', "/etc/containerd/conf.d/10-site.toml":
+             "version = 2\n" + handler(CRI_V2, "/a") + handler(RUNTIME_V3, "/b")}
+    decision = work_out(files, MAIN, "2.3.4")
+    assert decision.strategy == "none" and "hides what" in str(decision.refused)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_a_main_file_that_only_imports_gets_the_version_of_what_it_imports(version: int) -> None:
+    """In 2.3 the first version that is read counts: a lower one in the main file would stop it."""
+    site = f"version = {version}\n" + handler(runtime_plugin(version), "/usr/bin/nvidia-container-runtime")
+    files = {MAIN: 'imports = ["conf.d/*.toml"]\n', "/etc/containerd/conf.d/10-site.toml": site}
+    new = editor.render(work_out(files, MAIN, "2.3.4"), files)
+    assert tomllib.loads(new[MAIN])["version"] == tomllib.loads(new[NVIDIA])["version"] == version
+    options = tomllib.loads(new[NVIDIA])["plugins"][runtime_plugin(version)]["containerd"]["runtimes"]["nvidia"]
+    assert options == {"options": {"SystemdCgroup": True}}
+    assert work_out({**files, **new}, MAIN, "2.3.4").strategy == "none"
+
+
+@pytest.mark.parametrize("line", ['version = "3"', "version = -3", "version = true", 'imports = "conf.d/*.toml"',
+                                  "imports = [1]"])
+@pytest.mark.parametrize("version", ["1.6.39", "1.7.30", "2.0.11", "2.2.7", "2.3.4"])
+def test_what_containerd_cannot_decode_is_told_and_left(line: str, version: str) -> None:
+    decision = work_out({MAIN: line + "\n"}, MAIN, version)
+    assert decision.strategy == "none" and not decision.edits
+    assert line.split()[0] in str(decision.refused) and decision.notes[0].severity == "error"
 
 
 def dump(text: str, rc: int = 0) -> dict[str, Any]:
