@@ -23,6 +23,7 @@ from .want import Refusal, Wanted
 from .work import Work
 
 _K0S = re.compile(r"\A\s*# k0s_managed=true")
+_REMARK = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _BASE = re.compile(r"\{\{-?\s*template\s+\"base\"")
 
 
@@ -54,7 +55,7 @@ def decide(work: Work, gen: Generation) -> Decision:
         return _template(work, gen, loaded, want)
     beyond = [path for path, _value in sets if path != handler and path[:-1] != handler]
     if work.who.detects and absent and not [path for path in beyond if path[: len(handler)] != handler]:
-        return _detected(work, want)
+        return _detected(work, gen, want)
     if work.who.drop_in and gen.deep_merge and work.imports_a_folder(loaded):
         return work.ours(gen)
     return _told(work, loaded, want, handler, sets, absent)
@@ -84,12 +85,15 @@ def _told(work: Work, loaded: Loaded, want: Wanted, handler: Path, sets: tuple[t
     return work.made("none", want=want)
 
 
-def _detected(work: Work, want: Wanted) -> Decision:
-    """K3s and RKE2 write the runtime themselves at their next start, unless a template of somebody stands before it."""
+def _detected(work: Work, gen: Generation, want: Wanted) -> Decision:
+    """K3s and RKE2 write the runtime themselves at their next start, unless a template of somebody stands before it.
+
+    Of two templates the one of version 3 counts, with containerd 2; the other one counts where it stands alone.
+    """
     folder = posixpath.dirname(work.main)
-    for name in ("config-v3.toml.tmpl", "config.toml.tmpl"):
-        text = work.files.get(posixpath.join(folder, name))
-        if text is not None and not _BASE.search(text):
+    names = ("config-v3.toml.tmpl", "config.toml.tmpl") if gen.deep_merge else ("config.toml.tmpl",)
+    for name in [one for one in names if posixpath.join(folder, one) in work.files][:1]:
+        if not _BASE.search(_REMARK.sub("", work.files[posixpath.join(folder, name)])):
             raise Refusal("owner_leaves", f"{folder}/{name} stands in the place of {work.who.title}'s own template, so "
                           f"it does not write the runtime {HANDLER} that it finds",
                           "begin that file with {{ template \"base\" . }}, or add the runtime there with BinaryName "

@@ -98,6 +98,9 @@ class Work:
     def taken_out(self, gen: Generation) -> Decision:
         """The decision that takes out what is ours. In files of another owner only what is known to be ours counts."""
         loaded = self.load(gen)
+        for problem in loaded.problems:
+            if problem.kind == "invalid_toml" and MARKER not in self.files[problem.path]:
+                raise Refusal(problem.kind, problem.text, _REMEDIES[problem.kind].format(path=problem.path))
         for where in self.who.places(self.main, self.files):
             self.drop_in = where
         edits = removal.edits(self.files, loaded, self.main, self.drop_in, self.ask.record,

@@ -280,6 +280,26 @@ def test_what_containerd_cannot_decode_is_told_and_left(line: str, version: str)
     assert line.split()[0] in str(decision.refused) and decision.notes[0].severity == "error"
 
 
+BASE = '{{ template "base" . }}\n'
+
+
+@pytest.mark.parametrize(("version", "templates", "found"), [
+    ("2.1.5-k3s1", {"config-v3.toml.tmpl": BASE}, True),
+    ("2.1.5-k3s1", {"config-v3.toml.tmpl": "{{/* begin with " + BASE.strip() + " */}}\nversion = 3\n"}, False),
+    ("2.1.5-k3s1", {"config-v3.toml.tmpl": BASE, "config.toml.tmpl": "version = 2\n"}, True),
+    ("2.1.5-k3s1", {"config-v3.toml.tmpl": "version = 3\n", "config.toml.tmpl": BASE}, False),
+    ("2.1.5-k3s1", {"config.toml.tmpl": "version = 2\n"}, False),
+    ("1.7.23-k3s2", {"config-v3.toml.tmpl": "version = 3\n", "config.toml.tmpl": BASE}, True)])
+def test_of_two_templates_of_k3s_the_one_that_counts_is_looked_at(version: str, templates: dict[str, str],
+                                                                  found: bool) -> None:
+    folder = "/var/lib/rancher/k3s/agent/etc/containerd/"
+    written = (f'version = 2\n[plugins."{CRI_V2}"]\nenable_cdi = true\n[plugins."{CRI_V2}".containerd.runtimes.runc]\n'
+               'runtime_type = "io.containerd.runc.v2"\n')
+    files = {folder + name: text for name, text in {"config.toml": written, **templates}.items()}
+    decision = work_out(files, folder + "config.toml", version, owner="k3s")
+    assert (decision.strategy == "detect") is found and (decision.refused is None) is found
+
+
 def dump(text: str, rc: int = 0) -> dict[str, Any]:
     return {"rc": rc, "out": text, "why": "because" if rc else ""}
 

@@ -187,6 +187,11 @@ def test_somebody_elses_runtime_of_that_name_is_left() -> None:
     assert Host({MAIN: text}, "2.1.9").run("absent").strategy == "none"
 
 
+def test_what_does_not_parse_is_told_and_not_taken_for_empty() -> None:
+    decision = work_out({MAIN: "version = 2\n["}, MAIN, "1.7.24", state="absent")
+    assert decision.strategy == "none" and "not valid TOML" in str(decision.refused)
+
+
 def test_a_default_runtime_of_somebody_else_stops_it() -> None:
     host = Host({MAIN: V3}, "2.1.9")
     host.run()
