@@ -245,6 +245,13 @@ def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, An
     return {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
 
 
+def _runtime(name: str, value: Any, entry: Mapping[str, Any]) -> str:
+    text = _text(name, value, entry)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", text):
+        raise PolicyError(name, value, "the name of a runtime, such as nvidia or runc")
+    return text
+
+
 def _word(value: Any) -> bool:
     """Whether it is a text without blanks and line breaks, which would be read as something else in a source file."""
     return isinstance(value, str) and value != "" and not any(char.isspace() or ord(char) < 32 for char in value)
@@ -291,6 +298,9 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_fabricmanager_repository": _repository,
     "gpu_driver_repository": _repository,
     "gpu_container_runtime": _of_containers(containers.runtimes),
+    "gpu_containerd_default_runtime": _runtime,
+    "gpu_crio_default_runtime": _runtime,
+    "gpu_docker_default_runtime": _runtime,
     "gpu_containerd_version": _version,
     "gpu_containerd_repository": _repository,
     "gpu_containerd_archive": _of_containers(containerd.archive),
