@@ -32,11 +32,22 @@ options:
     type: dict
     default: {}
   refresh:
-    description: Whether the package lists are fetched first. Not in check mode; this alone is no change.
+    description:
+      - Whether the package lists are fetched first. Not in check mode; this is no change. Where nothing else is asked
+        for, nothing else is done.
     type: bool
     default: false
   remove:
     description: Packages that are taken out in the same transaction.
+    type: list
+    elements: str
+    default: []
+  purge:
+    description: Whether the settings of what is removed go too, also those of a package that is half installed (apt).
+    type: bool
+    default: false
+  search:
+    description: Directories in which package scripts find programs before those of the system.
     type: list
     elements: str
     default: []
@@ -47,7 +58,8 @@ options:
     default: []
   streams:
     description:
-      - Module streams of dnf, such as V({nvidia-driver: 580-open}). An empty one switches the module off. Another
+      - >-
+        Module streams of dnf, such as V({nvidia-driver: 580-open}). An empty one switches the module off. Another
         stream is switched to before the transaction.
     type: dict
     default: {}
@@ -149,6 +161,8 @@ SPEC: dict[str, Any] = {
     "packages": {"type": "dict", "default": {}},
     "refresh": {"type": "bool", "default": False},
     "remove": NAMES,
+    "purge": {"type": "bool", "default": False},
+    "search": NAMES,
     "reinstall": NAMES,
     "streams": {"type": "dict", "default": {}},
     "files": {"type": "dict", "default": {}},
@@ -175,10 +189,17 @@ def wish_of(asked: dict[str, Any]) -> Wish:
         files={path: str(digest) if digest else None for path, digest in asked["files"].items()},
         may_go=asked["may_go"],
         recommends=asked["recommends"],
+        purge=asked["purge"],
+        search=tuple(asked["search"]),
         untried=asked["untried"],
         timeout=asked["timeout"],
         lock_timeout=asked["lock_timeout"],
     )
+
+
+def lists_alone(asked: dict[str, Any]) -> bool:
+    """Whether nothing is asked for but fresh package lists."""
+    return asked["refresh"] and not any(asked[one] for one in ("packages", "remove", "reinstall", "streams", "set"))
 
 
 class Holds:
@@ -210,6 +231,8 @@ def carry_out(asked: dict[str, Any], store: Store, check: bool) -> Outcome:
     wish, holds = wish_of(asked), Holds(asked, store)
     if asked["refresh"] and not check:
         manager.refresh(wish)
+    if lists_alone(asked):
+        return Outcome()  # before a plan is made, nothing that was cut off is finished either
     todo = transaction.todo(wish)
     look = _nothing if asked["reload_allowed"] else guard.refuse_under_gpu_containers
     if todo:
@@ -236,7 +259,7 @@ def main() -> None:
     asked = module.params
     try:
         store = Store()
-        if not module.check_mode:
+        if not module.check_mode and (asked["lease"] or not lists_alone(asked)):
             store.renew(asked["lease"], doing=f"package_set ({', '.join(sorted(asked['packages'])[:3])})")
         outcome = carry_out(asked, store, module.check_mode)
     except (HostError, OSError) as exc:

@@ -251,7 +251,7 @@ class World:
         _link(ROOT / "plugins" / "plugin_utils", ours / "plugins" / "plugin_utils", utils)
         _write(ours / "plugins" / "plugin_utils" / "planner" / "__init__.py", _PLANNER)
         _write(ours / "plugins" / "plugin_utils" / "matrix" / "__init__.py", _MATRIX)
-        _link(ROOT / "plugins" / "modules", ours / "plugins" / "modules", actions)
+        _link(ROOT / "plugins" / "modules", ours / "plugins" / "modules", (*actions, "package_set.py"))
         _write(ours / "plugins" / "modules" / "gpu_facts.py", _FACTS)
         _write(ours / "plugins" / "modules" / "host_lease.py", _LEASE)
         _link(ROOT / "roles", ours / "roles", ("gpu_preflight", "gpu_verify"))

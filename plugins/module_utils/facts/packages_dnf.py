@@ -25,7 +25,9 @@ _LOCK_LISTS = ("/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versi
 _LOCK_TOML = "/etc/dnf/versionlock.toml"
 _DROP_INS = ("/usr/share/dnf5/libdnf.conf.d", "/etc/dnf/libdnf5.conf.d")
 _PID_FILES = ("/var/cache/dnf/metadata_lock.pid", "/var/cache/dnf/download_lock.pid", "/var/lib/dnf/rpmdb_lock.pid")
-_CACHES = ("/var/cache/dnf/*/repodata/repomd.xml", "/var/cache/libdnf5/*/repodata/repomd.xml")
+# dnf found nothing newer: then it touches the list of packages alone
+_CACHES = tuple(f"/var/cache/{place}/*/repodata/{name}" for place in ("dnf", "libdnf5")
+                for name in ("repomd.xml", "*primary.xml*"))
 _ASKED = (
     "kernel*",
     "kmod-nvidia*",

@@ -19,6 +19,8 @@ from .context import Context
 
 _REPOS = "/etc/zypp/repos.d"
 _LOCKS = "/etc/zypp/locks"
+# zypper found nothing newer: then it touches the index of the repository alone
+_CACHES = ("/var/cache/zypp/solv/*/cookie", "/var/cache/zypp/raw/*/repodata/repomd.xml")
 _PID_FILES = ("/run/zypp.pid", "/var/run/zypp.pid")
 _ASKED = (
     "kernel-default*",
@@ -56,9 +58,8 @@ def read(ctx: Context) -> None:
         else:
             ctx.cannot("packages.locked_by", "another tree is read: nothing runs in it")
     with ctx.attempt("packages.cache_age"):
-        times = [
-            tree.stat(path).st_mtime for path in tree.expand("/var/cache/zypp/solv/*/cookie") if "@System" not in path
-        ]
+        paths = [path for pattern in _CACHES for path in tree.expand(pattern)]
+        times = [tree.stat(path).st_mtime for path in paths if "@System" not in path]
         ctx.set("packages.cache_age", max(0, int(ctx.now - max(times))) if times else None)
 
 

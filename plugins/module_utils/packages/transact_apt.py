@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
+from typing import Callable
 
 from .base import PackageError, Runner
 from .transaction import Todo, Wish, call, reason
@@ -13,6 +15,7 @@ from .transaction import Todo, Wish, call, reason
 _FORMAT = "${binary:Package}\\t${Package}\\t${Version}\\t${db:Status-Status}\\t${db:Status-Eflag}\\n"
 _GOES = re.compile(r"(?m)^(?:Remv|Purg) (\S+)")
 _HALF = ("half-installed", "half-configured", "unpacked", "triggers-awaited", "triggers-pending")
+_LISTS_LOCKED = re.compile(r"Could not get lock \S*/lists/lock")
 _FORCE = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
 
 
@@ -21,8 +24,9 @@ class AptTransaction:
 
     name = "apt"
 
-    def __init__(self, run: Runner) -> None:
-        self.run = run
+    def __init__(self, run: Runner, sleep: Callable[[float], None] = time.sleep,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.run, self.sleep, self.clock = run, sleep, clock
 
     def _rows(self) -> list[list[str]]:
         result = self.run(["dpkg-query", "-W", f"--showformat={_FORMAT}"], timeout=60)
@@ -35,7 +39,7 @@ class AptTransaction:
         found: dict[str, tuple[str, ...]] = {}
         for full, name, version, status, _flag in self._rows():
             if status in ("installed", "triggers-awaited", "triggers-pending"):
-                for one in {full, name}:
+                for one in sorted({full, name}):
                     found[one] = (*found.get(one, ()), version)
         return found
 
@@ -46,8 +50,12 @@ class AptTransaction:
 
     def refresh(self, wish: Wish) -> None:
         """See the interface. apt-get ends with status 0 where a source did not answer: then it says so in a line."""
-        result = call(self.run, ["apt-get", "update", "--quiet", "-o", "Acquire::Retries=3",
-                                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}"], timeout=wish.timeout)
+        argv = ["apt-get", "update", "--quiet", "-o", "Acquire::Retries=3"]
+        end = self.clock() + wish.lock_timeout
+        result = call(self.run, argv, timeout=wish.timeout)
+        while result.rc != 0 and _LISTS_LOCKED.search(result.err) and self.clock() < end:
+            self.sleep(2.0)  # apt's own timeout is for dpkg's lock, not for that of the lists
+            result = call(self.run, argv, timeout=wish.timeout)
         said = [line for line in f"{result.out}\n{result.err}".splitlines()
                 if line.startswith("E: ") or (line.startswith("W: ") and "Failed to fetch" in line)]
         if result.rc != 0 or result.timed_out or said:
@@ -73,7 +81,8 @@ class AptTransaction:
         files = [path for path in todo.files if _name_of(path) in todo.install]
         reinstall = ["--reinstall"] if todo.reinstall else []
         recommends = [] if wish.recommends else ["--no-install-recommends"]
-        return ["apt-get", *options, *recommends, "--allow-downgrades", *reinstall,
+        purge = ["--purge"] if wish.purge else []
+        return ["apt-get", *options, *recommends, *purge, "--allow-downgrades", *reinstall,
                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}", *_FORCE, "install",
                 *files, *specs, *todo.reinstall, *(f"{name}-" for name in todo.remove)]
 
@@ -93,15 +102,17 @@ class AptTransaction:
             if halves:
                 self._do(["dpkg", "--remove", "--force-remove-reinstreq", "--force-depends", *halves], wish,
                          "dpkg cannot take out what it has half unpacked")
+            if todo.remove:
+                self._do(self._argv(Todo(remove=todo.remove), wish, "--yes"), wish, "apt failed")
             self._do(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], wish, "dpkg cannot finish",
                      ". Remove the kernel or driver that does not build (apt-get purge), then run this again")
             self._do(["apt-get", "--yes", "--no-install-recommends", "--fix-broken", *_FORCE, "install"], wish,
                      "apt cannot mend")
-        if todo.install or todo.remove or todo.reinstall:
+        if todo.install or todo.reinstall or (todo.remove and not todo.repair):
             self._do(self._argv(todo, wish, "--yes"), wish, "apt failed")
 
     def _do(self, argv: list[str], wish: Wish, what: str, remedy: str = "") -> None:
-        result = call(self.run, argv, timeout=wish.timeout)
+        result = call(self.run, argv, timeout=wish.timeout, wish=wish)
         if result.rc != 0 or result.timed_out:
             raise PackageError(f"{what}: {_why(result)}{remedy}")
 

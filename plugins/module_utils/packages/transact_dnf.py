@@ -21,14 +21,15 @@ from typing import Any
 from ..facts import rpmdb
 from ..facts.tree import Tree
 from .base import PackageError, Runner
-from .transact_rpm import RpmTransaction, chosen_files
+from .transact_rpm import Gone, RpmTransaction, as_asked, chosen_files
 from .transaction import Todo, Wish, call, reason
 
 _MARKS = ("Error:", "Error ", "Problem", "No match for argument", "All matches were filtered", "Failed ", " - ", "- ")
 _SECTION = re.compile(r"^(Removing|Removing dependent packages|Removing unused dependencies):\s*$")
 _DONE = re.compile(r"(?m)^Complete!")
 _SKIPS = re.compile(r"(?m)^(Skipping packages|Error:| ?Problem)")
-_ROW = re.compile(r"^ (\S+)")
+_ROW = re.compile(r"^ (\S+)(?:\s+(\S+)\s+(?:0:)?(\S+)\s)?")
+_REST = re.compile(r"^ {2,}(\S+)\s+(?:0:)?(\S+)\s")
 
 
 class DnfTransaction(RpmTransaction):
@@ -105,9 +106,10 @@ class DnfTransaction(RpmTransaction):
         base = [self.program, *options, *self._options(wish, todo), "--allowerasing"]
         if self.is_5:
             words = [word for verb, names in actions if names for word in (f"--action={verb}", *names)]
-            return call(self.run, [base[0], "do", *base[1:], *words], timeout=timeout)
+            return call(self.run, [base[0], "do", *base[1:], *words], timeout=timeout, wish=wish)
         lines = [f"{verb} {' '.join(names)}" for verb, names in actions if names]
-        return call(self.run, [*base, "shell", "/dev/stdin"], timeout=timeout, input="\n".join([*lines, "run", ""]))
+        return call(self.run, [*base, "shell", "/dev/stdin"], timeout=timeout, wish=wish,
+                    input="\n".join([*lines, "run", ""]))
 
     def forecast(self, todo: Todo, wish: Wish) -> list[str]:
         """See the interface."""
@@ -118,7 +120,7 @@ class DnfTransaction(RpmTransaction):
         text = str(result.out)
         if _SKIPS.search(text) or not re.search(r"(?m)^(Transaction Summary|Nothing to do)|Operation aborted", text):
             raise PackageError(f"dnf cannot make this transaction: {reason(result, _MARKS, self.program)}")
-        return goes(text)
+        return [as_asked(one, todo.remove) for one in goes(text)]
 
     def carry_out(self, todo: Todo, wish: Wish) -> None:
         """See the interface."""
@@ -143,15 +145,18 @@ def _finished(text: str) -> bool:
     return _DONE.search(text) is not None and _SKIPS.search(text) is None
 
 
-def goes(text: str) -> list[str]:
-    """The names that a table of dnf takes out. What belongs to a long name stands, indented, on the next line."""
-    found: list[str] = []
+def goes(text: str) -> list[Gone]:
+    """What a table of dnf takes out. What belongs to a long name stands, indented, on the next line."""
+    found: list[Gone] = []
     inside = False
     for line in text.splitlines():
+        rest = _REST.match(line)
         if _SECTION.match(line):
             inside = True
         elif not line.startswith(" "):
             inside = False
+        elif inside and rest and found and not found[-1].version:
+            found[-1] = Gone(found[-1].name, rest.group(2), rest.group(1))
         elif inside and (match := _ROW.match(line)):
-            found.append(match.group(1))
+            found.append(Gone(match.group(1), match.group(3) or "", match.group(2) or ""))
     return found

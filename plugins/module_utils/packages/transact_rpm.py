@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ..facts import rpmdb
 from .base import PackageError, Runner
@@ -75,6 +76,26 @@ class RpmTransaction:
             raise PackageError(f"rpm cannot take out {', '.join(labels)}: {reason(result, ('error:',), 'rpm')}")
 
 
+@dataclass(frozen=True)
+class Gone:
+    """A package that a transaction takes out. Where several versions are installed, the version says which."""
+
+    name: str
+    version: str = ""
+    arch: str = ""
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """The names under which it may have been asked for."""
+        labelled = f"{self.name}-{self.version.partition(':')[2] or self.version}"
+        return self.name, labelled, f"{labelled}.{self.arch}"
+
+
+def as_asked(one: Gone, asked: tuple[str, ...]) -> str:
+    """The name under which it was asked for; else its own."""
+    return next((label for label in one.labels if label in asked), one.name)
+
+
 def chosen_files(todo: Todo, run: Runner) -> dict[str, str]:
     """Name → path of those package files that are to be installed, as rpm itself reads their names."""
     found: dict[str, str] = {}
@@ -88,4 +109,4 @@ def chosen_files(todo: Todo, run: Runner) -> dict[str, str]:
     return found
 
 
-__all__ = ["RpmTransaction", "Todo", "Wish", "chosen_files"]
+__all__ = ["Gone", "RpmTransaction", "Todo", "Wish", "as_asked", "chosen_files"]

@@ -14,14 +14,14 @@ import html
 import re
 
 from .base import PackageError, Runner
-from .transact_rpm import RpmTransaction, chosen_files
+from .transact_rpm import Gone, RpmTransaction, as_asked, chosen_files
 from .transaction import Todo, Wish, call, reason
 
 _GOOD = (0, 100, 101, 102, 103, 106)  # done; the others say what is to be patched, restarted, or was not refreshed
 _MARKS = ("Problem", "No provider", "Solution", "File conflict", "error", "Error", "Locked", "'")
 _REMOVED = re.compile(r"<to-remove>(.*?)</to-remove>", re.DOTALL)
-_NAME = re.compile(r"<solvable [^>]*\btype=\"package\"[^>]*\bname=\"([^\"]+)\"|"
-                   r"<solvable [^>]*\bname=\"([^\"]+)\"[^>]*\btype=\"package\"")
+_SOLVABLE = re.compile(r"<solvable ([^>]*)>")
+_ATTRIBUTE = re.compile(r"\b(type|name|edition|arch)=\"([^\"]*)\"")
 _TEXT = re.compile(r"<message type=\"error\">(.*?)</message>|<description>(.*?)</description>", re.DOTALL)
 
 
@@ -48,7 +48,14 @@ class ZypperTransaction(RpmTransaction):
         force += ["--allow-unsigned-rpm"] if files else []  # the digests of the files were looked at
         return ["zypper", "--non-interactive", "--no-refresh", *options, "install", "--auto-agree-with-licenses",
                 "--oldpackage", "--force-resolution", "--no-confirm", recommends, *force, *specs, *todo.reinstall,
-                *(f"-{name}" for name in todo.remove)]
+                *(f"-{spec}" for spec in self._specs(todo.remove))]
+
+    def _specs(self, names: tuple[str, ...]) -> list[str]:
+        """As zypper takes them: NAME=VERSION for one of several versions."""
+        labels = {f"{one.name}-{one.version}{arch}": f"{one.name}={one.version}"
+                  for one in (self._all() if any(re.search(r"-\d", name) for name in names) else ())
+                  for arch in ("", f".{one.arch}")}
+        return [labels.get(name, name) for name in names]
 
     def forecast(self, todo: Todo, wish: Wish) -> list[str]:
         """See the interface."""
@@ -62,14 +69,16 @@ class ZypperTransaction(RpmTransaction):
             raise PackageError("zypper cannot make this transaction: "
                                f"{'; '.join(said[:4]) or reason(result, _MARKS, 'zypper')}. No package was touched")
         part = _REMOVED.search(result.out)
-        return [first or second for first, second in _NAME.findall(part.group(1))] if part else []
+        rows = [dict(_ATTRIBUTE.findall(row)) for row in _SOLVABLE.findall(part.group(1))] if part else []
+        return [as_asked(Gone(row.get("name", ""), row.get("edition", ""), row.get("arch", "")), todo.remove)
+                for row in rows if row.get("type") == "package"]
 
     def carry_out(self, todo: Todo, wish: Wish) -> None:
         """See the interface."""
         if todo.duplicates:
             self.erase(todo.duplicates, wish.timeout)
         if todo.install or todo.remove or todo.reinstall:
-            result = call(self.run, self._argv(todo, wish), timeout=wish.timeout, env=_lock(wish))
+            result = call(self.run, self._argv(todo, wish), timeout=wish.timeout, env=_lock(wish), wish=wish)
             if result.rc not in _GOOD or result.timed_out:
                 raise PackageError(f"zypper failed: {reason(result, _MARKS, 'zypper')}")
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Protocol
 
 from .. import atomic
+from ..run import PATH
 from .base import PackageError, Runner
 
 POLICY = "usr/sbin/policy-rc.d"
@@ -41,6 +42,8 @@ class Wish:
     files: Mapping[str, str | None] = field(default_factory=dict)  # package file on the host → its SHA-256
     may_go: str | None = None  # regular expression of names that may go with those that are removed
     recommends: bool = False
+    purge: bool = False  # settings of what is removed go too (dpkg alone keeps them)
+    search: tuple[str, ...] = ()  # directories in which package scripts find programs before the system's
     held: bool = False  # the forecast of check mode is made while our holds stand: it looks past them
     untried: bool = False  # check mode does not ask the manager: what offers the packages is not there yet
     timeout: float = 3600.0
@@ -113,6 +116,7 @@ class Transaction:
     def todo(self, wish: Wish) -> Todo:
         """What differs."""
         there = self.manager.versions()
+        half = self.manager.broken()
         streams = self.manager.streams() if wish.streams else {}
         other = {name: stream for name, stream in wish.streams.items() if streams.get(name, "") != stream}
         install = {
@@ -122,14 +126,14 @@ class Transaction:
         }
         return Todo(
             install=install,
-            remove=tuple(sorted(name for name in wish.remove if name in there)),
+            remove=tuple(sorted(name for name in wish.remove if name in there or name in half)),
             reinstall=tuple(sorted(name for name in wish.reinstall if name in there and name not in install)),
             # where nothing is switched on and a mirror has no streams, there is nothing to switch
             streams={name: stream for name, stream in other.items()
                      if name in streams or self.manager.has_stream(name, stream)},
             files=tuple(wish.files) if install else (),
             duplicates=self.manager.duplicates(wish.packages),
-            repair=bool(self.manager.broken()),
+            repair=bool(half),
         )
 
     def run(self, wish: Wish, check: bool, guard: Callable[[], None] = lambda: None) -> Outcome:
@@ -153,7 +157,10 @@ class Transaction:
         guard()
         with self._services_denied():
             if todo.repair or todo.duplicates:
-                self.manager.carry_out(Todo(duplicates=todo.duplicates, repair=todo.repair), wish)
+                goes = todo.remove if set(todo.remove) & set(self.manager.broken()) else ()
+                if goes:  # what does not configure, and is not wanted, is not configured first
+                    self._refuse_unasked(Todo(remove=goes), wish)
+                self.manager.carry_out(Todo(remove=goes, duplicates=todo.duplicates, repair=todo.repair), wish)
                 todo = replace(self.todo(wish), repair=False)
             if todo:
                 self._refuse_unasked(todo, wish)
@@ -234,9 +241,11 @@ def _actions(todo: Todo, before: Mapping[str, str | None]) -> list[str]:
     return lines + [f"remove {name} {before.get(name) or ''}".rstrip() for name in todo.remove]
 
 
-def call(run: Runner, argv: list[str], timeout: float, env: Mapping[str, str] | None = None, **more: Any) -> Any:
-    """Start a manager's program with the environment of all transactions."""
-    return run(argv, timeout=timeout, env={**ENVIRONMENT, **(env or {})}, limit=16 * 1024 * 1024, **more)
+def call(run: Runner, argv: list[str], timeout: float, env: Mapping[str, str] | None = None, wish: Wish | None = None,
+         **more: Any) -> Any:
+    """Start a manager's program with the environment of all transactions, and the directories that ``wish`` has."""
+    first = {"PATH": ":".join((*wish.search, PATH))} if wish is not None and wish.search else {}
+    return run(argv, timeout=timeout, env={**ENVIRONMENT, **first, **(env or {})}, limit=16 * 1024 * 1024, **more)
 
 
 def reason(result: Any, marks: tuple[str, ...], program: str) -> str:

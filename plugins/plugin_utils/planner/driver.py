@@ -88,14 +88,18 @@ def _other_modules(context: Context, chosen: Candidate) -> dict[str, str | None]
 
 
 def _prerequisites(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
-    """Fill in what a build needs beside the headers: the compiler of each kernel, and what DKMS needs."""
+    """Fill in what a build needs beside the headers: the compiler of each kernel, and what DKMS needs.
+
+    A kernel without headers may not say its compiler. It is the system's own then, as the matrix has it.
+    """
     if chosen.method != "dkms" or context.packaging is None:
         return
-    names = list(context.packaging.system.build_packages)
+    system = context.packaging.system
+    names = list(system.build_packages)
     for kernel in each(context.host.kernels):
-        compiler = kernels.compiler_package(context, kernel)
+        compiler = kernels.compiler_package(context, kernel) or system.default_compiler
         if kernel.release in context.kernel.allowed and compiler is not None:
-            names.append(compiler)
+            names.append(str(compiler))
     decision.prerequisites = list(dict.fromkeys(names))
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...module_utils.packages import apt_files
 from ..model.facts import each
 from ..model.host import Kernel
@@ -95,11 +97,19 @@ def _hold(context: Context) -> None:
     there = family.kernel_family(installed)
     gone = set(decision.remove)
     offered = [name for name in family.kernel_family(available) if _is_meta(name)]
-    others = {name for name in [*metas, *offered] if name not in installed and name not in decision.headers}
+    headers = _names(context, decision.headers)
+    others = {name for name in [*metas, *offered] if name not in installed and name not in headers}
     others |= {name for name in decision.remove if _is_meta(name)}
     decision.deny = sorted(others) if isinstance(host.installed, dict) else []
-    decision.hold = sorted({*(name for name in there if name not in gone), *others, *decision.headers})
+    decision.hold = sorted({*(name for name in there if name not in gone), *others, *headers})
     decision.manual = _manual(context, installed)
+
+
+def _names(context: Context, specs: list[str]) -> list[str]:
+    """Return the names of packages: rpm's headers have no release in theirs and are asked for with their version."""
+    if context.packaging is None or context.packaging.manager == "apt":
+        return specs
+    return [re.sub(r"-\d+\..*$", "", spec) for spec in specs]
 
 
 def _is_meta(name: str) -> bool:

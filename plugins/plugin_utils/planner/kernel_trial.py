@@ -113,6 +113,7 @@ def _packages(context: Context, kernel: Kernel) -> list[str]:
     if context.packaging is not None and context.packaging.manager == "apt":
         return sorted(name for name in names if name.endswith(f"-{release}"))
     if context.packaging is not None and context.packaging.manager == "zypper":
-        version = release.rsplit("-", 1)[0]
-        return [f"kernel-default={version}"] if "kernel-default" in names else []
+        if isinstance(kernel.image_package, str):
+            return [kernel.image_package]  # with the rebuild counter, which the release does not have
+        return [f"kernel-default-{release.rsplit('-', 1)[0]}"] if "kernel-default" in names else []
     return sorted(f"{name}-{release}" for name in names if name.startswith("kernel-") and "headers" not in name)

@@ -71,7 +71,11 @@ def for_toolkit(context: Context) -> list[dict[str, Any]]:
     if context.packaging is None:
         return []
     if context.wishes.toolkit_repository is not None:
-        return [own(context, "container-toolkit", context.wishes.toolkit_repository)]
+        wish = context.wishes.toolkit_repository
+        # one mirror for both is one source: a second file for it would be taken for a twin of the first
+        if any(_same(_url(one), wish["url"]) for one in context.driver.repositories if one["purpose"] != "distro"):
+            return []
+        return [own(context, "container-toolkit", wish)]
     row = context.packaging.toolkit_repository
     if row is None or (_toolkit_is_offered(context) and not _is_there(context, str(row.path))):
         return []
@@ -130,11 +134,16 @@ def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
     for repository in repositories:
         if repository["purpose"] == "distro":
             continue
-        words = repository["content"].replace("=", " ").split()
-        address = next((word for word in words if "://" in word or word.startswith("file:/")), "")
+        address = _url(repository)
         found += [one.file for one in each(context.host.packages.repositories)
                   if one.enabled and one.file != repository["path"] and address and _same(one.url, address)]
     return list(dict.fromkeys(found))
+
+
+def _url(repository: dict[str, Any]) -> str:
+    """Return the address in the text of a source file, empty where there is none."""
+    words = repository["content"].replace("=", " ").split()
+    return next((word for word in words if "://" in word or word.startswith("file:/")), "")
 
 
 def wrong(context: Context) -> list[Any]:

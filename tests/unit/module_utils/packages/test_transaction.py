@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import managers, transact_dnf
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import managers, transact_apt, transact_dnf
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import NotSupported, PackageError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import (
     DENY,
@@ -172,7 +172,10 @@ Removing dependent packages:
 
 Transaction Summary
 """
-    assert transact_dnf.goes(table) == ["kmod-nvidia-580.178.04-5.14.0-687.12.1", "nvidia-open", "somelib"]
+    found = transact_dnf.goes(table)
+    assert [one.name for one in found] == ["kmod-nvidia-580.178.04-5.14.0-687.12.1", "nvidia-open", "somelib"]
+    assert found[0].labels[2] == "kmod-nvidia-580.178.04-5.14.0-687.12.1-580.178.04-1.el9.x86_64"
+    assert found[2].labels == ("somelib", "somelib-1.0-1.el9", "somelib-1.0-1.el9.x86_64")
 
 
 class Programs:
@@ -284,3 +287,81 @@ def test_rpm_leaves_two_versions_when_it_is_killed(tmp_path: pathlib.Path) -> No
 def test_another_manager_is_named(tmp_path: pathlib.Path) -> None:
     with pytest.raises(NotSupported, match="pacman is not supported"):
         managers.transactions(Programs(), str(tmp_path), "pacman")
+
+
+def test_a_kernel_that_broke_off_is_taken_out_before_the_rest_is_finished() -> None:
+    fake = Fake("apt", linux_image_amd64="1")
+    fake.half = ["linux-image-6.1.0-51-amd64"]
+    fake.installed["linux-image-6.1.0-51-amd64"] = ("1",)  # what dpkg has of it
+    wish = Wish({}, ("linux-image-6.1.0-51-amd64",), may_go="linux-.*")
+    fake.also_goes = ["sshd"]
+    with pytest.raises(PackageError, match="also take out sshd"):
+        transact(fake, wish)
+    assert fake.done == []
+    fake.also_goes = ["linux-image-amd64"]
+    outcome = transact(fake, wish)
+    assert outcome.changed and fake.done == [Todo(remove=("linux-image-6.1.0-51-amd64",), repair=True)]
+    assert not transact(fake, wish).changed
+
+
+def test_apt_takes_out_what_does_not_configure_before_dpkg_tries_to(tmp_path: pathlib.Path) -> None:
+    row = "linux-image-6.1.0-51-amd64\tlinux-image-6.1.0-51-amd64\t1\thalf-configured\tok\n"
+    run = Programs(("dpkg-query", 0, row))
+    manager = managers.transactions(run, str(tmp_path), "apt")
+    wish = Wish({}, ("linux-image-6.1.0-51-amd64",), purge=True)
+    manager.carry_out(Todo(remove=wish.remove, repair=True), wish)
+    done = [" ".join(argv) for argv in run.started if argv[0] != "dpkg-query"]
+    assert "--purge" in done[0] and done[0].endswith("install linux-image-6.1.0-51-amd64-")
+    assert done[1].startswith("dpkg --configure -a") and "--fix-broken" in done[2] and len(done) == 3
+
+
+def test_one_of_several_versions_is_told_from_the_others(tmp_path: pathlib.Path) -> None:
+    """The kernel that goes was asked for; another version of it was not."""
+    table = ("Removing:\n kernel-core  x86_64  5.14.0-570.el9  @baseos  1 k\n"
+             " kernel-core  x86_64  5.14.0-687.el9  @baseos  1 k\n\nTransaction Summary\n")
+    run = Programs(("--assumeno", 1, table))
+    asked = ("kernel-core-5.14.0-570.el9",)
+    manager = managers.transactions(run, str(tmp_path), "dnf")
+    assert manager.forecast(Todo(remove=asked), Wish({}, asked)) == ["kernel-core-5.14.0-570.el9", "kernel-core"]
+
+
+def test_zypper_takes_one_of_several_versions(tmp_path: pathlib.Path) -> None:
+    rows = "".join(f"kernel-default|0|6.4.0-{one}|x86_64\n" for one in ("47.1", "60.1"))
+    answer = ('<stream><install-summary><to-remove><solvable type="package" name="kernel-default" edition="6.4.0-47.1" '
+              'arch="x86_64"/></to-remove></install-summary></stream>')
+    run = Programs(("rpm -qa", 0, rows.replace("|", "\t")), ("--dry-run", 0, answer))
+    asked = ("kernel-default-6.4.0-47.1",)
+    manager = managers.transactions(run, str(tmp_path), "zypper")
+    assert manager.forecast(Todo(remove=asked), Wish({}, asked)) == list(asked)
+    assert run.started[-1][-1] == "-kernel-default=6.4.0-47.1"
+
+
+def test_package_scripts_find_our_programs_first(tmp_path: pathlib.Path) -> None:
+    paths: list[Any] = []
+
+    def run(argv: list[str], **options: Any) -> SimpleNamespace:
+        paths.append(options["env"].get("PATH"))
+        return SimpleNamespace(rc=0, out="Complete!", err="", timed_out=False)
+
+    for name in ("apt", "dnf", "zypper"):
+        manager = managers.transactions(run, str(tmp_path), name)
+        for wish in (Wish({}, ("b",)), Wish({}, ("b",), search=("/run/first",))):
+            manager.carry_out(Todo(remove=("b",)), wish)
+    assert paths[::2] == [None] * 3 and all(path.startswith("/run/first:/usr/local/sbin:") for path in paths[1::2])
+
+
+def test_the_lock_of_apts_lists_is_waited_for(tmp_path: pathlib.Path) -> None:
+    now = [0.0]
+    locked = SimpleNamespace(rc=100, out="", timed_out=False,
+                             err="E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)\n")
+    answers = [locked, locked, SimpleNamespace(rc=0, out="", err="", timed_out=False)]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    manager = transact_apt.AptTransaction(lambda argv, **options: answers.pop(0), sleep, lambda: now[0])
+    manager.refresh(Wish({}))
+    assert not answers and now[0] == 4.0
+    answers += [locked] * 9
+    with pytest.raises(PackageError, match=r"cannot be fetched: Could not get lock .*held by process 7"):
+        manager.refresh(Wish({}, lock_timeout=6))

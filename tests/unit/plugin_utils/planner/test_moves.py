@@ -170,3 +170,39 @@ def test_a_mirror_takes_the_place_of_nvidias_repository() -> None:
     assert "module_hotfixes=1\n" in repository["content"] and "priority=50\n" in repository["content"]
     suse = plan(hosts.fresh("sles 15.7", ("t4",)), {"gpu_driver_repository": mirror})["decisions"]["driver"]
     assert suse["repositories"][0]["path"].startswith("/etc/zypp/repos.d/")
+
+
+def test_a_kernel_that_does_not_say_its_compiler_is_built_with_that_of_the_system() -> None:
+    facts = noble()
+    kernel = facts["kernel"]["installed"][0]
+    kernel.update(compiler=None, headers=False)
+    facts["kernel"].pop("running_compiler", None)
+    facts["kernel"]["running"] = kernel["release"] = facts["kernel"]["default_boot"] = "6.99.0-1-generic"
+    available = facts["packages"]["available"]
+    available["linux-headers-6.99.0-1-generic"] = ["6.99.0-1.1"]
+    driver = plan(facts, {"gpu_driver_method": "dkms"})["decisions"]["driver"]
+    assert (driver["method"], driver["prerequisites"]) == ("dkms", ["dkms", "make", "libelf-dev", "gcc-13"])
+
+
+def test_headers_of_rpm_are_asked_for_by_version_and_held_by_name() -> None:
+    facts = el9()
+    facts["kernel"]["installed"][0].update(headers=False, packages={"headers": None})
+    release = facts["kernel"]["running"].removesuffix(".x86_64")
+    facts["packages"]["available"]["kernel-devel"] = [release]
+    facts["packages"]["installed"].pop("kernel-devel")
+    kernel = plan(facts, {"gpu_driver_source": "nvidia", "gpu_driver_method": "dkms"})["decisions"]["kernel"]
+    assert kernel["headers"] == [f"kernel-devel-{release}"]
+    assert "kernel-devel" in kernel["hold"] and "kernel-devel" not in kernel["deny"]
+    assert not [name for name in kernel["hold"] if release in name]
+
+
+def test_one_mirror_for_driver_and_toolkit_is_one_source() -> None:
+    mirror = {"url": "https://mirror.example/nvidia", "suite": "/", "key_url": "https://mirror.example/key.asc",
+              "fingerprint": "A" * 40}
+    policy = {"gpu_driver_source": "nvidia", "gpu_driver_repository": mirror, "gpu_toolkit_repository": mirror}
+    decisions = plan(hosts.fresh("rhel 9.8"), policy)["decisions"]
+    assert [one["name"] for one in decisions["driver"]["repositories"]] == ["baremetal-nvidia-cuda"]
+    assert decisions["toolkit"]["repositories"] == []
+    policy["gpu_toolkit_repository"] = {**mirror, "url": "https://mirror.example/toolkit"}
+    decisions = plan(hosts.fresh("rhel 9.8"), policy)["decisions"]
+    assert [one["name"] for one in decisions["toolkit"]["repositories"]] == ["baremetal-nvidia-container-toolkit"]
