@@ -40,6 +40,12 @@ class Entry:
     raw: str
 
     @property
+    def dotted(self) -> set[str]:
+        """The tables that the key itself makes, by its dots; no header may name them again."""
+        parts, own = self.name.split("."), _name(self.head.partition("=")[0]).count(".")
+        return {".".join(parts[:-count]) for count in range(1, own + 1)}
+
+    @property
     def value(self) -> Any:
         """The value in plain types; None for a kind that is not edited here."""
         return _parse(self.raw)
@@ -52,7 +58,12 @@ def read(text: str) -> dict[str, Any]:
 
 def edit(text: str, want: Mapping[str, Any]) -> str:
     """The text with these settings; one that is to be None is taken out. Raises TomlError."""
-    before = read(text)
+    entries = _entries(text)
+    names = [entry.name for entry in entries]
+    for entry in entries:
+        if names.count(entry.name) > 1:
+            raise TomlError(f"it says {entry.name} twice, which the toolkit does not read; say it once")
+    before = {entry.name: entry.value for entry in entries}
     result = text
     for name, value in want.items():
         if before.get(name) == value and type(before.get(name)) is type(value):
@@ -74,9 +85,8 @@ def _set(text: str, name: str, value: Any) -> str:
     for one in entries:
         if one.raw.startswith("{") and (name == one.name or name.startswith(f"{one.name}.")):
             raise TomlError(f"{one.name} is an inline table, which is not edited; write it as a table")
-    there = [entry for entry in entries if entry.name == name]
-    if there:
-        one = there[-1]
+    one = next((entry for entry in entries if entry.name == name), None)
+    if one is not None:
         if value is None:
             del lines[one.first:one.last + 1]
             return "".join(lines)
@@ -86,6 +96,8 @@ def _set(text: str, name: str, value: Any) -> str:
     line = f"{key} = {_text(value)}\n"
     span = _span(lines, table)
     if span is None:
+        if any(table in one.dotted for one in entries):
+            raise TomlError(f"{table} is written in dotted keys, to which {key} cannot be added; write it as a table")
         gap = [] if not lines or not lines[-1].strip() else ["\n"]
         return "".join([*lines, *gap, f"[{table}]\n", line])
     lines.insert(_place(lines, span, key), line)
@@ -207,4 +219,4 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_text(one) for one in value) + "]"
-    return json.dumps(str(value), ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

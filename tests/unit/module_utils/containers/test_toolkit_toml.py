@@ -8,6 +8,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+import tomllib
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import own_settings, toolkit_toml
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 from hypothesis import given, settings
@@ -94,10 +95,20 @@ def test_the_way_back(tmp_path):
     ('a = """\nx"""\n', {"mode": "x"}, "several lines"),
     ("features = {a = true}\n", {"features": True}, "inline table"),
     ("features = {a = true}\n", {"features.a": False}, "inline table"),
+    ('[a]\nb = "x"\nb = "y"\n', {"a.b": "z"}, "a.b twice"),
+    ('nvidia-container-cli.path = "/x"\n', {"nvidia-container-cli.debug": "/y"}, "dotted keys"),
+    ('[a]\nmodes.cdi.kind = "x"\n', {"a.modes.cdi.dirs": ["/y"]}, "a.modes.cdi is written in dotted keys"),
 ])
 def test_what_it_does_not_understand_is_refused(text, want, words):
     with pytest.raises(toolkit_toml.TomlError, match=words):
         toolkit_toml.edit(text, want)
+
+
+def test_what_it_writes_is_toml():
+    """A header for a table that dotted keys made, or a bare control character, would stop every GPU container."""
+    text = '[a]\nmodes.cdi.kind = "x"\n'
+    new = toolkit_toml.edit(text, {"a.modes.legacy.compat": "hook", "a.modes.cdi.kind": "del\x7f"})
+    assert tomllib.loads(new) == {"a": {"modes": {"cdi": {"kind": "del\x7f"}, "legacy": {"compat": "hook"}}}}
 
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\x7f\u2028\u2029\x85"))
