@@ -82,9 +82,9 @@ def _set(text: str, name: str, value: Any) -> str:
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     entries = _entries(text)
-    for one in entries:
-        if one.raw.startswith("{") and (name == one.name or name.startswith(f"{one.name}.")):
-            raise TomlError(f"{one.name} is an inline table, which is not edited; write it as a table")
+    for entry in entries:
+        if entry.raw.startswith("{") and (name == entry.name or name.startswith(f"{entry.name}.")):
+            raise TomlError(f"{entry.name} is an inline table, which is not edited; write it as a table")
     one = next((entry for entry in entries if entry.name == name), None)
     if one is not None:
         if value is None:
@@ -96,7 +96,7 @@ def _set(text: str, name: str, value: Any) -> str:
     line = f"{key} = {_text(value)}\n"
     span = _span(lines, table)
     if span is None:
-        if any(table in one.dotted for one in entries):
+        if any(table in entry.dotted for entry in entries):
             raise TomlError(f"{table} is written in dotted keys, to which {key} cannot be added; write it as a table")
         gap = [] if not lines or not lines[-1].strip() else ["\n"]
         return "".join([*lines, *gap, f"[{table}]\n", line])
