@@ -56,6 +56,11 @@ def wanted(table: Mapping[str, Any], gen: Generation, default_runtime: str | Non
         known.add("runc")
         if not gen.deep_merge and "runc" not in runtimes:
             sets.append((("containerd", "runtimes", "runc"), {"runtime_type": RUNTIME_TYPE}))
+    placeholder = default.startswith("${")  # MicroK8s' template: it fills it in
+    if default not in known and default_runtime is None and legacy is None and not placeholder:
+        raise Refusal("default_unknown", f"default_runtime_name is {default!r}, and there is no such runtime (there "
+                      f"are: {', '.join(sorted(known))}): containerd does not load its CRI plugin at its next start",
+                      "name one of these there, or set gpu_containerd_default_runtime")
     if default_runtime is not None:
         if default_runtime not in known:
             raise Refusal("default_unknown", f"gpu_containerd_default_runtime is {default_runtime!r}, and there is no "

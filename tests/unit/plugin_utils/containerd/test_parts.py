@@ -280,6 +280,18 @@ def test_what_containerd_cannot_decode_is_told_and_left(line: str, version: str)
     assert line.split()[0] in str(decision.refused) and decision.notes[0].severity == "error"
 
 
+@pytest.mark.parametrize("version", ["1.6.39", "1.7.30", "2.2.7"])
+def test_a_default_that_is_no_runtime_is_told_before_a_restart_finds_out(version: str) -> None:
+    """containerd prints such a file without complaint and then starts without CRI."""
+    text = (f'version = 2\n[plugins."{CRI_V2}".containerd]\ndefault_runtime_name = "gone"\n'
+            f'[plugins."{CRI_V2}".containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n')
+    decision = work_out({MAIN: text}, MAIN, version)
+    assert decision.strategy == "none" and "'gone'" in str(decision.refused)
+    assert decision.notes[0].severity == "error"
+    assert work_out({MAIN: text}, MAIN, version, default_runtime="runc").refused is None
+    assert work_out({MAIN: text.replace("gone", "nvidia")}, MAIN, version).refused is None
+
+
 BASE = '{{ template "base" . }}\n'
 
 
