@@ -311,7 +311,7 @@ class Work:
         self.notes.append(Note(kind, severity, "containerd", summary, remedy))
 
     def made(self, strategy: str, *, want: Wanted | None = None, edits: tuple[FileEdit, ...] = (),
-              changed: tuple[tuple[Path, Any, Any], ...] = (), refused: str | None = None,
+             changed: tuple[tuple[Path, Any, Any], ...] = (), refused: str | None = None,
              again: bool = False) -> Decision:
         plugin = None if self.config_version is None else runtime_plugin(self.config_version)
         return Decision(
