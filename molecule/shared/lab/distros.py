@@ -133,7 +133,8 @@ def ensure(system: str, suite: str, settings: Settings) -> str:
     """Make the image of a host unless it is here; its name."""
     below = base(standins.load(system)["family"], suite, settings)
     folder = archive(system, suite, settings)
-    image = f"localhost/baremetal-nvidia-lab/{system}:{_digest(below, folder.name)}"
+    key = repository.key(settings.cache / "repository-key")    # each checkout signs with its own, and the host knows it
+    image = f"localhost/baremetal-nvidia-lab/{system}:{_digest(below, folder.name, key)}"
     if podman.image_exists(image):
         return image
     name = f"{settings.prefix}make-{system}"
