@@ -12,7 +12,6 @@ import hashlib
 import json
 import shlex
 import shutil
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from . import debs, images, podman, repository, rpms, shell, standins
 from .settings import HOST_ARCHIVE, Settings
 
 FOLDER = standins.FOLDER
-_SIGNING = threading.Lock()  # two archives are built at a time, and who is done first ends the agent that both sign with
 KEPT = 4  # archives of one distribution, so that hosts made before a change still have theirs
 
 
@@ -86,24 +84,22 @@ def archive(system: str, suite: str, settings: Settings) -> Path:
 
 
 def _build(described: dict[str, Any], suite: str, fresh: Path, settings: Settings) -> None:
-    with _SIGNING:
-        fingerprint = repository.key(settings.cache / "repository-key")
+    fingerprint = repository.key(settings.cache / "repository-key")
     home = settings.cache / "repository-key" / "gnupg"
     packages = standins.packages(described)
-    if described["family"] != "ubuntu":
+    if described["family"] == "ubuntu":
+        for suite_folder in debs.suites(packages, fresh, "Ubuntu"):
+            repository.sign(suite_folder, home)
+    else:
         rpms.repositories(packages, described, fresh, base(described["family"], suite, settings), settings)
-    with _SIGNING:
-        if described["family"] == "ubuntu":
-            for suite_folder in debs.suites(packages, fresh, "Ubuntu"):
-                repository.sign(suite_folder, home)
-        (fresh / "key.asc").write_text(repository.gpg(home, "--armor", "--export", fingerprint))
-        repository.gpg(home, "--output", str(fresh / "key.gpg"), "--export", fingerprint)
-        shell.ok(["gpgconf", "--homedir", str(home), "--kill", "all"])
+    (fresh / "key.asc").write_text(repository.gpg(home, "--armor", "--export", fingerprint))
+    repository.gpg(home, "--output", str(fresh / "key.gpg"), "--export", fingerprint)
     for name, text in _repo_files(described).items():
         (fresh / name).write_text(text)
     (fresh / "host.sh").write_text(_shell(described))
     (fresh / "os-release").write_text("".join(f'{key}="{value}"\n' for key, value in described["os_release"].items()))
     shutil.copy(FOLDER / "install.sh", fresh / "install.sh")
+    repository.end_agent(home)
 
 
 def source(settings: Settings) -> dict[str, str]:

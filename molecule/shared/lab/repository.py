@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from . import shell
 from .settings import HOST_REPOSITORY, SHARED, Settings
 
 SOURCE = SHARED / "repository"
+_AGENT = threading.Lock()  # archives are built side by side: nobody ends the agent while another signs
 KEY_NAME = "Lab of baremetal.nvidia (throw-away) <lab@localhost>"
 
 
@@ -68,7 +70,14 @@ def _build(entry: Mapping[str, Any], version: str, target: Path) -> None:
 
 def gpg(home: Path, *arguments: str) -> str:
     """Run gpg with the lab's keyring; its standard output."""
-    return shell.run(["gpg", "--homedir", str(home), "--batch", "--quiet", *arguments])
+    with _AGENT:
+        return shell.run(["gpg", "--homedir", str(home), "--batch", "--quiet", *arguments])
+
+
+def end_agent(home: Path) -> None:
+    """End the agent that gpg started; the next call starts another."""
+    with _AGENT:
+        shell.ok(["gpgconf", "--homedir", str(home), "--kill", "all"])
 
 
 def key(folder: Path) -> str:
@@ -135,5 +144,5 @@ def ensure(settings: Settings) -> dict[str, Any]:
     for path in fresh.iterdir():
         os.rename(path, folder / path.name)
     fresh.rmdir()
-    shell.ok(["gpgconf", "--homedir", str(home), "--kill", "all"])
+    end_agent(home)
     return repositories
