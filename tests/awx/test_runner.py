@@ -61,8 +61,9 @@ class Job:
 
 def test_the_project_has_what_awx_looks_for() -> None:
     assert (ROOT / "collections" / "requirements.yml").is_file(), "collections are installed from here before a job"
+    prompts = r"vars_prompt|^ *(- )?(ansible\.builtin\.)?pause:"
     found = subprocess.run(
-        ["grep", "-rlE", r"vars_prompt|^ *(- )?(ansible\.builtin\.)?pause:", str(ROOT / "playbooks"), str(ROOT / "roles")],
+        ["grep", "-rlE", prompts, str(ROOT / "playbooks"), str(ROOT / "roles")],
         capture_output=True,
         text=True,
         check=False,
