@@ -53,7 +53,7 @@ def dropped(wanted: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], dr
     policy = policies[0].get("spec") or {} if policies else None
     if policy is None:
         return found
-    known = _schema(crds.get("clusterpolicies.nvidia.com"))
+    known = chart.spec_schema(crds.get("clusterpolicies.nvidia.com")) or {}
     for path, value in chart.paths(wanted.get("values") or {}):
         if isinstance(value, Mapping) or not _has(known, path):
             continue
@@ -70,15 +70,6 @@ def _lost(sent: Mapping[str, Any], kept: object, prefix: str = "") -> Iterator[s
             yield from _lost(value, there, f"{prefix}{key}.")
         elif there != value:
             yield f"{prefix}{key}"
-
-
-def _schema(crd: object) -> Mapping[str, Any]:
-    versions = chart.at(crd, "spec.versions")
-    for version in versions if isinstance(versions, (list, tuple)) else ():
-        spec = chart.at(version, "schema.openAPIV3Schema.properties.spec")
-        if isinstance(spec, Mapping):
-            return spec
-    return {}
 
 
 def _has(schema: Mapping[str, Any], path: str) -> bool:

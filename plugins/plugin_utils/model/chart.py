@@ -108,6 +108,16 @@ def as_env(value: object) -> str | None:
     return str(value) if isinstance(value, (str, int, float)) else None
 
 
+def spec_schema(crd: object) -> Mapping[str, Any] | None:
+    """Return the schema of the spec in the version of a CRD that is stored, None where it has none."""
+    versions = at(crd, "spec.versions")
+    for version in versions if isinstance(versions, (list, tuple)) else ():
+        spec = at(version, "schema.openAPIV3Schema.properties.spec")
+        if isinstance(spec, Mapping) and flag(version, "storage", True):
+            return spec
+    return None
+
+
 def differing(before: object, after: object, prefix: str = "") -> Iterator[str]:
     """Yield the dotted paths at which two trees differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):

@@ -58,7 +58,7 @@ def _crds(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
 
 def _dropped(crd: object, decision: OperatorDecision) -> list[str]:
     """Return the values that a ClusterPolicy CRD does not know and the API server would drop without a word."""
-    schema = _schema(crd)
+    schema = chart.spec_schema(crd)
     if schema is None:
         return []
     found: list[str] = []
@@ -74,16 +74,6 @@ def _tree(path: str) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     chart.put(tree, path, None)
     return tree
-
-
-def _schema(crd: object) -> Mapping[str, Any] | None:
-    """Return the schema of the spec in the version that is stored."""
-    versions = chart.at(crd, "spec.versions")
-    for version in versions if isinstance(versions, (list, tuple)) else ():
-        spec = chart.at(version, "schema.openAPIV3Schema.properties.spec")
-        if isinstance(spec, Mapping) and chart.flag(version, "storage", True):
-            return spec
-    return None
 
 
 def _knows(schema: Mapping[str, Any], path: str) -> bool:
