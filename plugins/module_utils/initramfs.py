@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import atomic
+from .boot import settle
 from .errors import HostError
 from .facts import initrd
 from .facts.modinfo import stem
@@ -164,7 +165,8 @@ class Initramfs:
                 raise InitrdError(f"building the initrd of {kernel} failed: {words}. {_STAYS}")
             self._look(kernel, path, new, unwanted)
             kept = self._keep(path)
-            atomic.publish(new, path)
+            # the boot loader reads the image without the file system's journal
+            settle.swap(new, path, on_host=self.root == "/")
         finally:
             atomic.remove(new)
         self._hooks(kernel, path)
@@ -221,6 +223,7 @@ class Initramfs:
         except OSError:    # FAT has no hard links
             shutil.copy2(path, tmp)
         atomic.publish(tmp, old)
+        atomic.remove(tmp)    # renaming one of two names of the same file does nothing: a run was cut off behind this
         return old
 
     def _hooks(self, kernel: str, path: str) -> None:

@@ -45,13 +45,13 @@ def checkpoint(directory: str) -> bool:
         os.close(fd)
 
 
-def replace(new: str, path: str, on_host: bool) -> None:
-    """Make ``new`` (same directory, complete) the file ``path``. ``on_host``: not one of a tree that nobody boots."""
-    directory, former = os.path.dirname(path), path + FORMER
+def swap(new: str, path: str, on_host: bool) -> None:
+    """Let ``new`` (same directory, complete) take the place of ``path``, whose former file has a second name already.
+
+    ``on_host``: not one of a tree that nobody boots.
+    """
+    directory = os.path.dirname(path)
     atomic.sync_file(new)
-    atomic.remove(former)
-    with contextlib.suppress(OSError):    # there is none yet, or FAT, which has no second names and no journal
-        os.link(path, former)
     atomic.sync_dir(directory)
     if on_host:
         checkpoint(directory)
@@ -59,6 +59,15 @@ def replace(new: str, path: str, on_host: bool) -> None:
     atomic.sync_dir(directory)
     if on_host:
         checkpoint(directory)
+
+
+def replace(new: str, path: str, on_host: bool) -> None:
+    """Make ``new`` (same directory, complete) the file ``path``; its former file lives until the new one is there."""
+    former = path + FORMER
+    atomic.remove(former)
+    with contextlib.suppress(OSError):    # there is none yet, or FAT, which has no second names and no journal
+        os.link(path, former)
+    swap(new, path, on_host)
     atomic.remove(former)
 
 

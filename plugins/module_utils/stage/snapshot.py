@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import atomic
+from ..boot import settle
 from ..proof.publish import MARK
 from ..state import DIRECTORY
 from .errors import StageError
@@ -183,7 +184,7 @@ def _restore_boot(root: str, before: Mapping[str, Mapping[str, Any]], release: s
         tmp = os.path.join(os.path.dirname(at(root, path)), atomic.TMP_PREFIX + os.path.basename(path))
         shutil.copy2(kept, tmp)
         os.chmod(tmp, was["mode"])
-        atomic.publish(tmp, at(root, path))
+        settle.swap(tmp, at(root, path), on_host=root == "/")
         done.append(f"{path} is as it was")
     if missing:
         raise StageError(f"{', '.join(missing)} changed and no copy was kept: install the package that brings it again "

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic, initramfs
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import settle
 from ansible_collections.baremetal.nvidia.plugins.module_utils.initramfs import Initramfs, InitrdError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
@@ -160,11 +161,11 @@ def test_killed_before_the_rename_leaves_the_former_image_and_the_next_run_clean
         host: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     before = boot(host)
 
-    def killed(tmp: str, path: str) -> None:
+    def killed(new: str, path: str, on_host: bool) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic, "publish", killed)
+        patch.setattr(settle, "swap", killed)
         patch.setattr(atomic, "remove", lambda path: False)    # a killed process cleans nothing up
         with pytest.raises(KeyboardInterrupt):
             rebuild(host)
@@ -173,6 +174,29 @@ def test_killed_before_the_rename_leaves_the_former_image_and_the_next_run_clean
     assert any(name.startswith(atomic.TMP_PREFIX) for name in left)
     rebuild(host)
     assert not any(name.startswith(atomic.TMP_PREFIX) or name.endswith(".new") for name in boot(host))
+
+
+def test_the_boot_loader_finds_a_whole_image_at_any_moment(host: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GRUB does not replay the journal: image and name are in their places before anything relies on them."""
+    seen: list[tuple[bool, str]] = []
+    path = host.root / f"boot/initrd.img-{KERNEL}"
+
+    def checkpoint(directory: str) -> bool:
+        kept = (host.root / f"boot/initrd.img-{KERNEL}{initramfs.OLD_SUFFIX}").exists()
+        seen.append((kept, "new" if path.read_bytes() == host.builds else "former"))
+        return True
+
+    monkeypatch.setattr(settle, "checkpoint", checkpoint)
+    rebuild(host)
+    assert not seen, "a tree that nobody boots is left alone"
+    monkeypatch.setattr(os.path, "exists", lambda name: True)
+    on_host = Initramfs(host, "/")
+    monkeypatch.setattr(on_host, "image", lambda kernel: str(path))
+    monkeypatch.setattr(on_host, "_look", lambda *rest: None)
+    monkeypatch.setattr(on_host, "_hooks", lambda *rest: None)
+    host.builds = image(BASE[:2])
+    on_host._replace(KERNEL, ["nouveau"])
+    assert seen == [(True, "former"), (True, "new")]
 
 
 def test_an_unknown_kernel_is_refused_before_anything_is_built(host: Builder) -> None:
