@@ -319,7 +319,7 @@ class Prover:
             debs, tree = os.path.join(place, "source-debs"), os.path.join(place, "source")
             os.makedirs(debs)
             os.makedirs(tree)
-            for package in self.apt.download(self.wish.sources, debs):
+            for package in self.apt.download(self._with_source(self.wish.sources), debs):
                 self.apt.unpack(package, tree)
                 os.unlink(package)
             self._source_tree = os.path.join(tree, "usr/src")
@@ -368,6 +368,16 @@ class Prover:
             place = self.place(release)
             offered = publish.published(place) or os.path.isdir(place.directory)
             outcome = Outcome(release, how=INSTALLED)
+    def _with_source(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """The packages and what holds the source proper: Ubuntu's nvidia-dkms-* brings dkms.conf alone."""
+        found = dict(wanted)
+        for name, version in wanted.items():
+            offer = self.apt.offer(name, version) if name.startswith("nvidia-dkms") else None
+            for other in offer.depends if offer is not None else ():
+                if other.startswith("nvidia-kernel-source"):
+                    found.setdefault(other, version)
+        return found
+
             report.kernels.append(outcome)
             try:
                 state = self._state(release)

@@ -153,7 +153,10 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     packaged = chosen.series is not None and (row is not None or "nvidia-persistenced" in companions)
     if packaged or PERSISTENCED in known:
         decision.services[PERSISTENCED] = {"enabled": True, "state": "started"}
-    for name in dict.fromkeys((*companions, *(row.packages[:1] if row is not None else ()))):
+    own = row.packages[:1] if row is not None else ()
+    if chosen.series is not None and chosen.series.variant != "server":  # Ubuntu's row names the one of -server
+        own = tuple(name.removesuffix("-server") for name in own)
+    for name in dict.fromkeys((*companions, *own)):
         _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))
     if decision.fabricmanager is not None:
         decision.services["nvidia-fabricmanager.service"] = {"enabled": True, "state": "started"}

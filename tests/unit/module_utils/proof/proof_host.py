@@ -55,6 +55,7 @@ class Host:
             "linux-headers-6.1.0-50-common": ("6.1.176-1", ""),
             "linux-kbuild-6.1": ("6.1.192-3", "libc6"),
         }
+        self.source_in = "nvidia-kernel-dkms"
         self.installed: dict[str, str] = {}
         self.dkms_status = ""
         self.compiler: str | None = "gcc-12 (Debian 12.2.0-14) 12.2.0\n"
@@ -158,7 +159,7 @@ class Host:
             (build / ".config").write_text('CONFIG_CC_VERSION_TEXT="gcc-12 (Debian 12.2.0-14) 12.2.0"\n')
             (build / "Makefile").write_text("include /usr/src/linux-headers-6.1.0-50-common/Makefile\n")
             (build / "Module.symvers").write_text("0x1 a vmlinux\n")
-        elif name == "nvidia-kernel-dkms":
+        elif name == self.source_in:
             source = into / f"usr/src/{NAME}-{VERSION}"
             source.mkdir(parents=True)
             (source / "dkms.conf").write_text(DKMS_CONF)

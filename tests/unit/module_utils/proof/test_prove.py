@@ -208,6 +208,17 @@ def test_a_source_version_that_is_not_offered(host: Host) -> None:
     )
 
 
+def test_the_source_proper_comes_with_a_package_that_has_dkms_conf_alone(host: Host) -> None:
+    host.headers()
+    host.offers["nvidia-dkms-535"] = ("535.261.03-1", "dkms, nvidia-kernel-source-535 (= 535.261.03-1), libc6")
+    host.offers["nvidia-kernel-source-535"] = ("535.261.03-1", "")
+    host.source_in = "nvidia-dkms-535"
+    report = host.prover(sources={"nvidia-dkms-535": "535.261.03-1"}).prove()
+    assert not report.failed
+    fetched = next(call for call in host.calls if "download" in call)
+    assert fetched[-2:] == ["nvidia-dkms-535=535.261.03-1", "nvidia-kernel-source-535=535.261.03-1"]
+
+
 def test_a_source_package_that_holds_another_driver(host: Host) -> None:
     host.headers()
     host.offers["nvidia-open-kernel-dkms"] = ("1", "")

@@ -63,6 +63,7 @@ def test_server_packages_go_for_plain_ones() -> None:
     assert {"libnvidia-compute-580-server", "nvidia-headless-no-dkms-580-server-open"} <= set(driver["remove"])
     assert driver["because"] == ["gpu_driver_variant asks for it"]
     assert not set(driver["remove"]) & set(driver["packages"])
+    assert not [name for name in driver["packages"] if "-server" in name], "two sets would exclude each other"
     settled(done, {"gpu_driver_variant": "plain"})
 
 
