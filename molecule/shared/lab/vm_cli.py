@@ -148,7 +148,8 @@ def act(where: vm.VmSettings, wanted: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
     top = argparse.ArgumentParser(prog="scripts/vm", description=__doc__, epilog=(
-        "Environment: VM_ACCEL (tcg or kvm), VM_CPUS (2), VM_MEMORY (2048), VM_NICE (5), and what scripts/lab reads."))
+        "Environment: VM_ACCEL (tcg or kvm), VM_CPUS (2), VM_MEMORY (2048), VM_NICE (5; -10: before all else), "
+        "and what scripts/lab reads."))
     verbs = top.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("up", help="make a machine and switch it on")
     verb.set_defaults(action=up)

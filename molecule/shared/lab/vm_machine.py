@@ -42,10 +42,29 @@ def _control(machine_folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"lab-vm-{os.getuid()}-{digest}.qmp"
 
 
+def niceness() -> int:
+    """What VM_NICE says: below 0 the machines go before everything else here, which needs root."""
+    wanted = os.environ.get("VM_NICE") or "5"
+    try:
+        value = int(wanted)
+    except ValueError:
+        value = 99
+    if not -20 <= value <= 19:
+        raise LabError(f"VM_NICE is {wanted!r}: a number from -20 to 19 is allowed")
+    return value
+
+
+def _prefer(machine: vm.Machine) -> None:
+    """Niceness for its session: a daemon has one of its own, and Linux shares processors out by session first."""
+    number = pid(machine)
+    with contextlib.suppress(OSError):    # no such groups in this kernel, or switched off
+        Path(f"/proc/{number}/autogroup").write_text(str(niceness()))
+
+
 def hardware(disk: Path, console: Path) -> list[str]:
     """What every machine has, the provisioning one too."""
     return [
-        "nice", "-n", os.environ.get("VM_NICE") or "5", "qemu-system-x86_64", *accelerator(),
+        "nice", "-n", str(niceness()), "qemu-system-x86_64", *accelerator(),
         "-smp", os.environ.get("VM_CPUS") or "2",
         "-m", os.environ.get("VM_MEMORY") or "2048", "-nodefaults", "-display", "none", "-device", "virtio-rng-pci",
         # What the guest did not write is lost by a cut, and what it did not flush may be: a flush goes to the disk.
@@ -99,6 +118,7 @@ def start(where: vm.VmSettings, machine: vm.Machine) -> None:
         # A watchdog that resets the machine when nobody feeds it any more, as a server's does.
         "-device", "i6300esb", "-action", "watchdog=reset",
         "-qmp", f"unix:{control},server=on,wait=off", "-pidfile", str(machine.folder / "pid"), "-daemonize"])
+    _prefer(machine)
 
 
 def control(machine: vm.Machine, command: str) -> Any:

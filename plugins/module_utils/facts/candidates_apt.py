@@ -64,7 +64,7 @@ def simulate(ctx: Context) -> list[Move]:
     with _preferences(ctx) as directory:
         argv = ["apt-get", "--simulate", "--ignore-hold", "-o", "Debug::NoLocking=1", "-o", "APT::Get::Show-Versions=0"]
         argv += ["-o", f"Dir::Etc::PreferencesParts={directory}"] if directory else []
-        answer = ctx.run([*argv, "dist-upgrade"], timeout=max(ctx.command_timeout, 30.0))
+        answer = ctx.run([*argv, "dist-upgrade"], timeout=max(ctx.command_timeout, 60.0))
     if not answer.ok:
         raise ValueError(answer.why("apt-get --simulate dist-upgrade"))
     return moves(answer.out)

@@ -110,7 +110,7 @@ def _ask(ctx: Context, own: list[str]) -> dict[str, Any]:
         program, text = match.group(1), _DNF4
     else:
         program, text = "python3", _DNF5
-    answer = ctx.run([program, "-c", text, json.dumps(own)], timeout=max(ctx.command_timeout, 30.0))
+    answer = ctx.run([program, "-c", text, json.dumps(own)], timeout=max(ctx.command_timeout, 60.0))
     if not answer.ok:
         lines = answer.err.strip().splitlines()
         more = f": {lines[-1][:200]}" if lines and not answer.timed_out and not answer.missing else ""

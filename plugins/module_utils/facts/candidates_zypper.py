@@ -68,7 +68,7 @@ def _coming(ctx: Context) -> list[tuple[str, str, str]]:
     with _without_ours(ctx) as env:
         argv = ["zypper", "--non-interactive", "--no-refresh", "--xmlout", "update", "--dry-run"]
         argv += ["--auto-agree-with-licenses"]
-        answer = ctx.run(argv, timeout=max(ctx.command_timeout, 30.0), env=env, limit=32 * 1024 * 1024)
+        answer = ctx.run(argv, timeout=max(ctx.command_timeout, 60.0), env=env, limit=32 * 1024 * 1024)
     if answer.timed_out or answer.missing or answer.rc not in _DONE_RC:
         raise ValueError(answer.why("zypper update --dry-run"))
     return coming(answer.out)

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the random power cuts")
     parser.add_argument("--cuts", type=int, default=20, help="how many random power cuts")
     parser.add_argument("--firmware", choices=["bios", "uefi"], default="bios")
+    parser.add_argument("--machine", default="drill", help="its name: two can run beside each other")
     parser.add_argument("--keep", action="store_true", help="leave the machine of the last drill")
     parser.add_argument("drills", nargs="+", choices=[*ALL, "all"], metavar="DRILL", help=", ".join(ALL))
     asked = parser.parse_args()
@@ -31,7 +32,7 @@ def main() -> int:
     wishes = Wishes(asked.seed, asked.cuts, asked.firmware, _say)
     results: list[dict[str, Any]] = []
     for name in names:
-        rig = Rig("drill")
+        rig = Rig(asked.machine)
         begun = time.monotonic()
         _say(f"{name} …")
         try:
@@ -47,7 +48,7 @@ def main() -> int:
                 rig.down()
         results.append({"drill": name, "passed": passed, "seconds": round(time.monotonic() - begun), "said": text})
         _say(f"{name}: {'passed' if passed else 'FAILED'} in {results[-1]['seconds']} s: {text}")
-    (LOGS / "results.json").write_text(json.dumps(results, indent=1))
+    (LOGS / f"{asked.machine}.json").write_text(json.dumps(results, indent=1))
     failed = [result["drill"] for result in results if not result["passed"]]
     for result in results:
         print(f"  {result['drill']:<10} {'passed' if result['passed'] else 'FAILED':<7} {result['seconds']:>6} s")
