@@ -22,16 +22,21 @@ author:
 extends_documentation_fragment:
   - baremetal.nvidia.host
 options:
+  state:
+    description:
+      - V(present) writes the file. V(absent) writes none, and takes the repositories in O(replaces) out of all files
+        but O(path).
+    type: str
+    choices: [present, absent]
+    default: present
   path:
     description:
       - The source file. Its name ends in C(.sources) (apt), or in C(.repo), in C(/etc/yum.repos.d) or
-        C(/etc/zypp/repos.d).
+        C(/etc/zypp/repos.d). Required with O(state=present).
     type: path
-    required: true
   content:
-    description: The whole content of the source file.
+    description: The whole content of the source file. Required with O(state=present).
     type: str
-    required: true
   key:
     description: The key that signs the repository. Leave it out where the system's own keyring does.
     type: dict
@@ -110,6 +115,13 @@ EXAMPLES = r"""
       fingerprint: 610C 7B14 E068 A878 070D A4E9 9CD0 A493 D42D 0685
     replaces:
       - https://developer.download.nvidia.com/compute/cuda/repos/rhel8/x86_64
+
+- name: Of two files that name one repository one stays
+  baremetal.nvidia.package_source:
+    state: absent
+    path: /etc/apt/sources.list.d/cuda.sources
+    replaces:
+      - https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/
 """
 
 RETURN = r"""
@@ -130,6 +142,8 @@ backups:
   elements: str
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers.package_source import (
@@ -144,11 +158,19 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 LARGEST_KEY = 1024 * 1024
 
 
+def wish_of(params: dict[str, Any]) -> Wish:
+    """The options as a wish."""
+    key = Key(**params["key"]) if params["key"] else None
+    return Wish(params["path"], params["content"], key, tuple(params["retired_keys"]), params["remove_duplicates"],
+                tuple(params["replaces"]))
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "path": {"type": "path", "required": True},
-            "content": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "path": {"type": "path"},
+            "content": {"type": "str"},
             "key": {"type": "dict", "no_log": False, "options": {
                 "path": {"type": "path", "required": True},
                 "fingerprint": {"type": "str", "required": True},
@@ -162,6 +184,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 30},
             "lease": {"type": "str"},
         },
+        required_if=[("state", "present", ("path", "content")), ("state", "absent", ("replaces",))],
         supports_check_mode=True,
     )
     params = module.params
@@ -170,13 +193,14 @@ def main() -> None:
         data: bytes = open_url(url, timeout=params["timeout"]).read(LARGEST_KEY)
         return data
 
-    key = Key(**params["key"]) if params["key"] else None
-    wish = Wish(params["path"], params["content"], key, tuple(params["retired_keys"]), params["remove_duplicates"],
-                tuple(params["replaces"]))
+    source = PackageSource(fetch, keep=params["backup_keep"], run=run)
     try:
         if not module.check_mode:
             Store().renew(params["lease"])
-        outcome = PackageSource(fetch, keep=params["backup_keep"], run=run).set(wish, check=module.check_mode)
+        if params["state"] == "absent":
+            outcome = source.take_out(params["replaces"], params["path"], check=module.check_mode)
+        else:
+            outcome = source.set(wish_of(params), check=module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     diff = {"before": "\n".join(outcome.before), "after": "\n".join(outcome.after)} if outcome.changed else {}

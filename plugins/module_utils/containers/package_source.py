@@ -101,6 +101,18 @@ class PackageSource:
             self._import(wish.key, outcome, check)
         return outcome
 
+    def take_out(self, addresses: Sequence[str], keep: str | None, check: bool) -> Outcome:
+        """Take repositories out of every file but ``keep``, for any package manager; what is taken out is kept."""
+        outcome = Outcome()
+        found = sources.duplicates(addresses, keep or "", self.root)
+        for folder in repo_files.FOLDERS:
+            where = keep if keep and os.path.dirname(keep) == folder else f"{folder}/-"
+            found += repo_files.duplicates(addresses, where, self.root)
+        for one in found:
+            self._take(one.path, None if one.text is None else one.text.encode("utf-8", "surrogateescape"), outcome,
+                       f"take the repository out of {one.path}", check)
+        return outcome
+
     def _doubles(self, wish: Wish) -> list[sources.Removal]:
         if not wish.remove_duplicates and not wish.replaces:
             return []

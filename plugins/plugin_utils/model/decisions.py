@@ -30,6 +30,7 @@ class DriverDecision:
     fabricmanager: dict[str, Any] | None = None
     fabric: dict[str, str | None] = field(default_factory=dict)
     repositories: list[dict[str, Any]] = field(default_factory=list)
+    mend: list[dict[str, Any]] = field(default_factory=list)
     components: list[str] = field(default_factory=list)
     source_package: str | None = None
     dkms: dict[str, str] | None = None
@@ -38,6 +39,7 @@ class DriverDecision:
     modprobe: dict[str, str] | None = None
     initramfs: list[str] = field(default_factory=list)
     services: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mok: dict[str, Any] | None = None
     build_mb: int | None = None
     because: list[str] = field(default_factory=list)
 
@@ -87,6 +89,8 @@ class CudaDecision:
     native_max: str | None = None
     compat: str | None = None
     frameworks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    toolkit: dict[str, Any] | None = None
+    environment: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision as plain data."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model.facts import each
+from ..rules import sources
 from ..rules.context import Candidate, Context
 from . import candidates, family
 
@@ -73,7 +74,7 @@ def for_toolkit(context: Context) -> list[dict[str, Any]]:
     if context.wishes.toolkit_repository is not None:
         wish = context.wishes.toolkit_repository
         # one mirror for both is one source: a second file for it would be taken for a twin of the first
-        if any(_same(_url(one), wish["url"]) for one in context.driver.repositories if one["purpose"] != "distro"):
+        if any(same(address_in(one), wish["url"]) for one in context.driver.repositories if one["purpose"] != "distro"):
             return []
         return [own(context, "container-toolkit", wish)]
     row = context.packaging.toolkit_repository
@@ -134,13 +135,13 @@ def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
     for repository in repositories:
         if repository["purpose"] == "distro":
             continue
-        address = _url(repository)
+        address = address_in(repository)
         found += [one.file for one in each(context.host.packages.repositories)
-                  if one.enabled and one.file != repository["path"] and address and _same(one.url, address)]
+                  if one.enabled and one.file != repository["path"] and address and same(one.url, address)]
     return list(dict.fromkeys(found))
 
 
-def _url(repository: dict[str, Any]) -> str:
+def address_in(repository: dict[str, Any]) -> str:
     """Return the address in the text of a source file, empty where there is none."""
     words = repository["content"].replace("=", " ").split()
     return next((word for word in words if "://" in word or word.startswith("file:/")), "")
@@ -152,17 +153,9 @@ def wrong(context: Context) -> list[Any]:
             if one.enabled and family.is_of_other_release(context, one.url)]
 
 
-def _same(left: str, right: str) -> bool:
+def same(left: str, right: str) -> bool:
     """Say whether two addresses mean one repository; the module that takes files out compares them alike."""
-    return _address(left) == _address(right)
-
-
-def _address(url: str) -> str:
-    text = url.strip().lower().rstrip("/").removeprefix("mirror+").replace("https:", "http:", 1)
-    for arch in ("$(arch)", "amd64", "arm64", "ppc64el"):
-        text = text.removesuffix(f"/{arch}")
-    scheme, _colon, rest = text.partition(":")
-    return f"{scheme}:/{rest.lstrip('/')}"
+    return sources.address(left) == sources.address(right)
 
 
 def describe(context: Context, row: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..model import version as versions
 from ..model.facts import each
-from . import names
+from . import names, sources
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
@@ -224,11 +224,12 @@ def unknown_key(context: Context) -> Iterator[Hit]:
     sources=["https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/60"],
 )
 def not_refreshed(context: Context) -> Iterator[Hit]:
-    """Fires when refreshing failed; an error when something has to be fetched."""
+    """Fires when refreshing failed; an error when something has to be fetched, unless the plan takes the cause away."""
     error = context.host.refresh_error
     if isinstance(error, str):
+        mended = bool(context.driver.mend) or ("Signed-By" in error and sources.ours_to_mend(context))
         yield Hit(context.name, f"the package sources cannot be reached: {error}",
-                  severity="error" if context.needs_space else None)
+                  severity="error" if context.needs_space and not mended else None)
 
 
 @plan_rule(

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...model.facts import UNKNOWN, each
 from ...model.plan import Change, Disruption
 from ...rules import kernels
 from ...rules.context import Context
-from .. import family, repositories
+from ...rules.secure_boot import CONSOLE
+from .. import family, repositories, secure_boot
 from . import files
 
 ROLE = "gpu_driver"
@@ -20,12 +22,26 @@ ROLE = "gpu_driver"
 
 def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
+    mok = context.driver.mok
+    if mok is None or mok["state"] == "enrolled" or context.host.driver.origin == "runfile":
+        yield from _steps(context)
+        return
+    if mok["state"] == "wanted":
+        leave = None if context.wishes.mok_password else "gpu_mok_password"
+        yield Change(ROLE, "mok", mok["certificate"], "not enrolled", "enrolment asked for", needs=leave,
+                     why="with Secure Boot on, the kernel takes modules that are signed with an enrolled key alone")
+    # nothing is installed as if it would load: all of it waits for the key
+    yield from (replace(one, needs=CONSOLE) for one in _steps(context))
+
+
+def _steps(context: Context) -> Iterator[Change]:
     if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
         return
     steps = [*_prerequisites(context), *_prove(context), *_repair(context)]
     steps += [*_stream(context), *_remove(context), *_packages(context), *_again(context), *_fabric(context)]
     yield from _sources(context, bool(steps))
     yield from steps
+    yield from _sign(context)
     yield from _module_options(context)
     yield from _initramfs(context)
     yield from _reload(context)
@@ -43,6 +59,8 @@ def _sources(context: Context, fetches: bool) -> Iterator[Change]:
     if any(repository.get("replaces") for repository in context.driver.repositories):
         for one in repositories.wrong(context):
             yield Change(ROLE, "repository", one.file, one.url, None, why="it is of another release of the system")
+    for one in context.driver.mend:
+        yield Change(ROLE, "repository", one["path"], one["url"], None, why=one["why"])
     age = context.host.packages.cache_age
     if fetches and isinstance(age, (int, float)) and age > context.wishes.cache_max_age:
         yield Change(ROLE, "cache_refresh", "package lists", f"{int(age)} s old", "fresh")
@@ -153,6 +171,15 @@ def _initramfs(context: Context) -> Iterator[Change]:
     for release in context.driver.initramfs:
         yield Change(ROLE, "initramfs", release, "nouveau in the initramfs", "without nouveau", why="nouveau is "
                                                                                                     "blocked")
+
+
+def _sign(context: Context) -> Iterator[Change]:
+    """Yield the kernels whose module was built before there was a key, or with another one."""
+    if context.candidate is None or context.driver.mok is None:
+        return
+    for release in secure_boot.unsigned(context, context.candidate):
+        yield Change(ROLE, "sign", release, "not signed with the enrolled key",
+                     f"signed by {context.driver.mok['name']}")
 
 
 def _reload(context: Context) -> Iterator[Change]:

@@ -157,3 +157,20 @@ def test_secrets_are_not_shown(source: PackageSource) -> None:
     ("mirror+http://a.example/b//c", "http://a.example/b/c/")])
 def test_addresses_that_are_the_same(one: str, two: str) -> None:
     assert sources.uri_key(one) == sources.uri_key(two)
+
+
+@pytest.mark.parametrize("folder", ["/etc/apt/sources.list.d", "/etc/yum.repos.d", "/etc/zypp/repos.d"])
+def test_of_two_files_one_stays(folder: str, source: PackageSource, tmp_path: pathlib.Path) -> None:
+    text, end = (f"deb {URL} /\n", "list") if "apt" in folder else (f"[a]\nname=a\nbaseurl={URL}\n", "repo")
+    for name in ("kept", "gone", "other"):
+        write(tmp_path, f"{folder}/{name}.{end}", text if name != "other" else text.replace("stable", "testing"))
+    before = snapshot(tmp_path)
+    planned = source.take_out([URL], f"{folder}/kept.{end}", check=True)
+    assert planned.removed == [f"{folder}/gone.{end}"] and snapshot(tmp_path) == before
+    outcome = source.take_out([URL], f"{folder}/kept.{end}", check=False)
+    assert outcome.removed == planned.removed and len(outcome.backups) == 1
+    assert pathlib.Path(outcome.backups[0]).read_text() == text
+    after = snapshot(tmp_path)
+    assert after[f"{folder[1:]}/kept.{end}"] == text.encode() and f"{folder[1:]}/other.{end}" in after
+    assert not source.take_out([URL], f"{folder}/kept.{end}", check=False).changed
+    assert source.take_out([URL], None, check=False).removed == [f"{folder}/kept.{end}"]
