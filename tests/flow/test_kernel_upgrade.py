@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from world import BLOCKED, CHANGE, World
+from world import BLOCKED, CHANGE, ROOT, World
 
 PLAYBOOK = "playbook kernel_upgrade.yml"
 
@@ -92,6 +92,47 @@ def test_a_canary_that_is_lost_in_its_trial_stops_the_others(world: World) -> No
     result = world.run("kernel_upgrade")
     assert result.rc != 0, result
     assert "g2 stage" not in world.events()
+
+
+def test_the_others_of_its_batch_come_to_their_end_and_no_more_are_begun(world: World) -> None:
+    add(world, "g1")
+    add(world, "g2", fail_in="trial")
+    add(world, "g3")
+    add(world, "g4")
+    result = world.run("kernel_upgrade", gpu_serial=[1, 2])
+    assert result.rc != 0, result
+    assert "g3 trial" in world.events(), result
+    assert not (world.place / "g3" / "lease").exists(), "the lease is released"
+    assert not [event for event in world.events() if event.startswith("g4 ")]
+    said = " ".join(result.output.split())
+    assert "not begun: g4. Put" in said
+    assert "g3 failed" not in said
+
+
+BACK = """---
+- hosts: all
+  gather_facts: false
+  vars:
+    gpu_kernel_reboot_timeout: 2
+    __gpu_kernel_tried: 6.1.0-57-amd64
+    __gpu_kernel_former: 6.1.0-47-amd64
+    __gpu_kernel_armed_for: 0
+  tasks:
+    - ansible.builtin.include_tasks: %s
+    - ansible.builtin.debug: {msg: went on}
+"""
+
+
+def test_a_host_that_does_not_come_back_ends_with_what_to_do(world: World) -> None:
+    """The module reboot refuses a local connection, as it fails for a host that does not answer in time."""
+    world.add("g1")
+    book = world.place / "back.yml"
+    book.write_text(BACK % (ROOT / "roles/gpu_kernel/tasks/trial_boot.yml"))
+    result = world.run_file(book)
+    said = " ".join(result.output.split())
+    assert result.rc == 2 and "went on" not in said, result
+    assert "g1 did not come back from its trial boot of 6.1.0-57-amd64, for which it has 2 s: " in said
+    assert "switch its power off and on, and it starts 6.1.0-47-amd64, which is still the default" in said
 
 
 def test_a_blocked_host_is_not_moved_and_says_why(world: World) -> None:

@@ -38,9 +38,21 @@ def offers(
             continue
         for file in files_of(source, names, arch):
             with ctx.attempt(f"packages.available[{source.id}]"):
-                for package, version in _scan(ctx, f"{LISTS}/{file}", pattern, wanted):
+                for package, version, _stanza in _scan(ctx, f"{LISTS}/{file}", pattern, wanted):
                     found.setdefault(package, {}).setdefault(version, source.id)
     return found
+
+
+def stanzas(
+    ctx: Context, sources: list[aptconf.Source], arch: str, prefix: str, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, str, str]]:
+    """(name, version, what the list says of it) of the wanted packages in all enabled sources. Raises OSError."""
+    names = ctx.tree.names(LISTS)
+    pattern = re.compile(b"\nPackage: (" + re.escape(prefix.encode()) + rb"[^\n]*)\n")
+    for source in sources:
+        for file in files_of(source, names, arch) if source.enabled else ():
+            for package, version, stanza in _scan(ctx, f"{LISTS}/{file}", pattern, wanted):
+                yield package, version, stanza.decode("utf-8", "replace")
 
 
 def files_of(source: aptconf.Source, names: list[str], arch: str) -> list[str]:
@@ -70,7 +82,7 @@ def _component(source: aptconf.Source, name: str) -> bool:
 
 def _scan(
     ctx: Context, path: str, pattern: re.Pattern[bytes], wanted: Callable[[str], bool]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, str, bytes]]:
     if path.endswith(_PACKED):
         yield from _search(b"\n" + _unpack(ctx, path), pattern, wanted)
         return
@@ -87,7 +99,7 @@ def _scan(
 
 def _search(
     data: bytes | mmap.mmap, pattern: re.Pattern[bytes], wanted: Callable[[str], bool], first_only: bool = False
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, str, bytes]]:
     at = 0
     while True:
         match = pattern.match(data, at) if first_only else pattern.search(data, at)
@@ -99,7 +111,8 @@ def _search(
             version = _VERSION.search(data, at)
             end = data.find(b"\n\n", at)
             if version and (end < 0 or version.start() < end):
-                yield name, version.group(1).decode("utf-8", "replace").strip()
+                stanza = bytes(data[at : end if end >= 0 else len(data)])
+                yield name, version.group(1).decode("utf-8", "replace").strip(), stanza
         if first_only:
             return
 

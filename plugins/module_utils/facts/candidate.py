@@ -21,15 +21,15 @@ _STATE = "/var/lib/baremetal-nvidia/state.json"
 class Candidate:
     """A kernel release and the packages that bring it.
 
-    ``security`` is None where nothing tells it; ``modules`` are the driver's KMPs that fit it (SUSE alone), None where
-    that is not known.
+    ``security`` is None where nothing tells it; ``modules`` are the ready modules for it, None where that is not known:
+    with zypper the KMPs that fit it and their versions, with apt packages, their versions and the driver of each.
     """
 
     release: str
     packages: dict[str, str] = field(default_factory=dict)
     security: bool | None = None
     origin: str | None = None
-    modules: dict[str, list[str]] | None = None
+    modules: dict[str, Any] | None = None
 
     def row(self) -> dict[str, Any]:
         """The fact."""

@@ -33,6 +33,9 @@ _BASE = r"\d+\.\d+(?:\.\d+)*(?:\+deb\d+)?(?:-\d+)?"
 _RELEASE = re.compile(rf"^(?P<base>{_BASE})-(?P<flavour>[a-z].*)$")
 # modules of the driver have decisions of their own
 _DRIVER = re.compile(r"^linux-(?:modules|objects|signatures)-nvidia-(?:\d|fs-)")
+# what a package of modules asks of the driver's other half: its version is the driver's
+_MODULES = "linux-modules-nvidia-"
+_MADE_FOR = re.compile(r"nvidia-kernel-common-[\w-]+ \(>= ?(?P<driver>\d+\.[\d.]*\d)")
 _SECURITY = re.compile(r"-security$|^debian-security", re.I)
 
 
@@ -49,7 +52,10 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
     """Candidates, and the names that people hold. Raises OSError or ValueError when apt does not answer."""
     kept = _kept(ctx)
     found = candidates(simulate(ctx), installed)
-    return found + _older(ctx, found, installed), kept
+    found += _older(ctx, found, installed)
+    if found:
+        _modules(ctx, found)
+    return found, kept
 
 
 def _kept(ctx: Context) -> set[str]:
@@ -209,6 +215,23 @@ def _patterns(one: Candidate) -> list[re.Pattern[str]]:
         for name in one.packages
         if name.count(base) == 1
     ]
+
+
+def _modules(ctx: Context, found: list[Candidate]) -> None:
+    """Set the ready modules that each kernel has: name → version → the driver that it is made for."""
+    tree = ctx.tree
+    arch = dpkg.native(tree, machine_of(tree))
+    for one in found:
+        one.modules = {}
+
+    def wanted(name: str) -> bool:
+        return any(name.endswith(f"-{one.release}") for one in found)
+
+    for name, version, stanza in aptlists.stanzas(ctx, aptconf.sources(tree), arch, _MODULES, wanted):
+        match = _MADE_FOR.search(stanza)
+        for one in found:
+            if match and one.modules is not None and name.endswith(f"-{one.release}"):
+                one.modules.setdefault(name, {})[version] = match.group("driver")
 
 
 def _offers(ctx: Context, patterns: list[re.Pattern[str]]) -> dict[str, dict[str, list[str]]]:

@@ -46,6 +46,7 @@ class Module:
     origin: Maybe[str]
     signed: Maybe[bool]
     vermagic_ok: Maybe[bool]
+    signer: Maybe[str] = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,20 @@ class Offer:
     origin: Maybe[str]
     since: Maybe[str]
     cves: Maybe[tuple[str, ...]]
-    modules: Maybe[dict[str, Any]] = UNKNOWN  # SUSE: kernel module packages whose symbols it has, with their versions
+    # SUSE: kernel module packages whose symbols it has, with their versions; Ubuntu: package → version → driver
+    modules: Maybe[dict[str, Any]] = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The key that DKMS signs with; ``name`` is None while there is no certificate."""
+
+    certificate: str
+    private_key: str
+    name: Maybe[str]
+    mode: Maybe[str]
+    enrolled: Maybe[bool]
+    requested: Maybe[bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +165,17 @@ class Host:
     gpus: Maybe[tuple[Gpu, ...]]
     nvswitches: Maybe[tuple[str, ...]]
     secure_boot: Maybe[bool]
+    secure_boot_enforced: Maybe[bool]
     mok: Maybe[tuple[str, ...]]
+    signing_key: Maybe[SigningKey]
     driver: Driver
     packages: Packages
     containers: Containers
     cuda_toolkits: Maybe[tuple[str, ...]]
     cuda_compat: Maybe[str]
+    cuda_nvcc: Maybe[str]
+    cuda_default: Maybe[str]
+    cuda_environments: Maybe[dict[str, Any]]
     xids: Maybe[tuple[Any, ...]]
     ecc_uncorrected: Maybe[float]
     row_remap_failure: Maybe[bool]
@@ -223,12 +242,17 @@ def read(facts: object) -> Host:
         gpus=_gpus(reader),
         nvswitches=_nvswitches(reader),
         secure_boot=reader.flag("secure_boot.enabled"),
+        secure_boot_enforced=reader.flag("secure_boot.enforced"),
         mok=reader.texts("secure_boot.mok"),
+        signing_key=_signing_key(reader),
         driver=_driver(reader),
         packages=read_packages(reader),
         containers=read_containers(reader),
         cuda_toolkits=reader.texts("cuda.toolkits"),
         cuda_compat=reader.text("cuda.compat"),
+        cuda_nvcc=reader.text("cuda.nvcc"),
+        cuda_default=reader.text("cuda.default"),
+        cuda_environments=reader.table("cuda.environments"),
         xids=_list(reader, "health.xids"),
         ecc_uncorrected=reader.number("health.ecc_uncorrected"),
         row_remap_failure=reader.flag("health.row_remap_failure"),
@@ -241,6 +265,20 @@ def read(facts: object) -> Host:
         ansible_core=reader.text("controller.ansible_core"),
         refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},
+    )
+
+
+def _signing_key(reader: Reader) -> Maybe[SigningKey]:
+    certificate, private_key = reader.text("secure_boot.key.certificate"), reader.text("secure_boot.key.private_key")
+    if not isinstance(certificate, str) or not isinstance(private_key, str):
+        return UNKNOWN
+    return SigningKey(
+        certificate=certificate,
+        private_key=private_key,
+        name=reader.text("secure_boot.key.name"),
+        mode=reader.text("secure_boot.key.mode"),
+        enrolled=reader.flag("secure_boot.key.enrolled"),
+        requested=reader.flag("secure_boot.key.requested"),
     )
 
 
@@ -331,7 +369,7 @@ def _module(row: Reader) -> Maybe[Module]:
         return table
     here = Reader(table)
     return Module(here.text("version"), here.text("flavour"), here.text("origin"), here.flag("signed"),
-                  here.flag("vermagic_ok"))
+                  here.flag("vermagic_ok"), here.text("signer"))
 
 
 def _gpus(reader: Reader) -> Maybe[tuple[Gpu, ...]]:

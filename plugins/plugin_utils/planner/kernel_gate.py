@@ -16,7 +16,7 @@ from ..model import version as versions
 from ..model.facts import UNKNOWN, each
 from ..model.host import Kernel, Offer
 from ..model.version import KernelRelease
-from ..rules import kernels
+from ..rules import kernels, secure_boot
 from ..rules.context import Candidate, Context
 from . import boot, candidates, family, kernel_offers, kernel_others
 
@@ -109,6 +109,13 @@ def _prebuilt(context: Context, chosen: Candidate, offer: Offer) -> dict[str, An
     name = candidates.module_package(packages, chosen.branch, chosen.version,
                                      boot.package_release(context, offer.release))
     version = next(each(context.host.packages.offers(name)), None) or offer.packages.get(name)
+    made_for = offer.modules.get(name) if isinstance(offer.modules, dict) else None
+    if isinstance(made_for, dict):  # Ubuntu: package versions with the driver that each is made for
+        version = next((one for one, driver in made_for.items() if driver == chosen.version), None)
+        if version is None:
+            drivers = ", ".join(sorted({str(driver) for driver in made_for.values()}))
+            raise Refused(f"{name} is made for driver {drivers}, and this host has {chosen.version}: move the driver "
+                          "first (gpu_driver_version), then the kernel")
     if version is None:
         raise Refused(f"no package source has its module: {name} is not on offer")
     return {"method": "precompiled", "package": name, "version": version, "driver": chosen.version}
@@ -146,7 +153,7 @@ def _dkms(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
     fit = kernels.fit(context, chosen, offer.release)
     if fit is not None and fit.answer == "fails":
         raise Refused(f"{chosen.label} does not build on it: {fit.why or 'the matrix says so'}")
-    if context.host.secure_boot is True and context.host.mok == ():
+    if (context.host.secure_boot is True and context.host.mok == ()) or secure_boot.waits(context, chosen):
         raise Refused("Secure Boot is on and no machine owner key is enrolled: a module built here would not load")
     source = chosen.packages.source_package if chosen.packages is not None else None
     return {

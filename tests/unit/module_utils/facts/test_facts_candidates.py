@@ -154,6 +154,27 @@ def test_older_ones_that_the_lists_still_have_come_below(ubuntu):
     assert len(runner.calls) == 1 and "--ignore-hold" in runner.calls[0]
 
 
+MADE = """Package: linux-modules-nvidia-580-server-open-5.15.0-{number}-generic
+Version: 5.15.0-{number}.215{again}
+Depends: linux-image-5.15.0-{number}-generic | linux-image-unsigned-5.15.0-{number}-generic, nvidia-kernel-common-580-server (<= {driver}-1), nvidia-kernel-common-580-server (>= {driver})
+
+"""
+
+
+def test_ready_modules_are_told_with_the_driver_that_they_are_made_for(ubuntu):
+    path = "/var/lib/apt/lists/archive.ubuntu.com_ubuntu_dists_jammy-updates_main_binary-amd64_Packages"
+    rows = [(204, "", "580.178.04"), (203, "+1", "580.178.04"), (203, "", "580.159.03"), (200, "", "580.159.03")]
+    text = (ubuntu.root / path[1:]).read_text()
+    ubuntu.many({path: text + "\n" + "".join(MADE.format(number=number, again=again, driver=driver) for number, again, driver in rows)})
+    context, _runner = ask(ubuntu, **apt())
+    name = "linux-modules-nvidia-580-server-open-5.15.0-{}-generic"
+    assert [one["modules"] for one in context.facts["kernel"]["candidates"]] == [
+        {name.format(204): {"5.15.0-204.215": "580.178.04"}},
+        {name.format(203): {"5.15.0-203.215+1": "580.178.04", "5.15.0-203.215": "580.159.03"}},
+        {},
+    ]
+
+
 def test_our_preferences_are_left_out_for_the_run_and_theirs_are_not(ubuntu, monkeypatch):
     ubuntu.many({"/etc/apt/preferences.d/baremetal-nvidia": "Package: linux-generic\nPin: version *\nPin-Priority: -1\n",
                  "/etc/apt/preferences.d/theirs": "Package: x\nPin: version 1\nPin-Priority: 1001\n"})
