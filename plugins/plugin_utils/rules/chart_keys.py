@@ -55,7 +55,8 @@ draDriver.computeDomains: controller@26.7 enabled@26.7 kubeletPlugin@26.7
 draDriver.gpus: kubeletPlugin@26.7
 driver: args certConfig enabled env hostNetwork@26.3.1 image imagePullPolicy imagePullSecrets kernelModuleConfig
   kernelModuleType@25.3 licensingConfig livenessProbe manager nvidiaDriverCRD rdma readinessProbe repoConfig
-  repository resources secretEnv@25.10 startupProbe upgradePolicy usePrecompiled version virtualTopology
+  repository resources secretEnv@25.10 startupProbe upgradePolicy useOpenKernelModules<25.3 usePrecompiled version
+  virtualTopology
 driver.certConfig: name
 driver.kernelModuleConfig: name
 driver.licensingConfig: configMapName nlsEnabled secretName@25.10

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from ...model import chart
@@ -26,9 +27,12 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     decided = {host: one for host, one in told.items() if one}
     if not decided:
         return None
-    owned = {host: one for host, one in decided.items() if chart.flag(one["values"], "driver.enabled", True)}
+    owned = {host: one for host, one in decided.items() if _has(one, "driver")}
     first = next(iter((owned or decided).values()))
     values = chart.copy(first["values"])
+    toolkit = next((one["values"] for one in decided.values() if _has(one, "toolkit")), None)
+    if toolkit is not None and not _has(first, "toolkit"):
+        chart.put(values, "toolkit", chart.copy(chart.at(toolkit, "toolkit")))
     labels: dict[str, dict[str, str | None]] = {host: dict(one["labels"]) for host, one in decided.items()}
     _owners(decided, values, labels)
     drivers = _drivers(owned, values, labels, first["version"])
@@ -41,10 +45,15 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
+def _has(one: Mapping[str, Any], part: str) -> bool:
+    """Say whether the operator brings a part to a host."""
+    return chart.flag(one["values"], f"{part}.enabled", True) is not False
+
+
 def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]]) -> None:
     """Switch on what some nodes need, and keep it from those that have it by themselves."""
     for part, label, kept_away in (("driver", DRIVER_LABEL, "pre-installed"), ("toolkit", _TOOLKIT_LABEL, "false")):
-        without = [host for host, one in decided.items() if chart.flag(one["values"], f"{part}.enabled", True) is False]
+        without = [host for host, one in decided.items() if not _has(one, part)]
         if not without or len(without) == len(decided):
             continue
         chart.put(values, f"{part}.enabled", True)
@@ -107,14 +116,21 @@ def _by_kind(one: Mapping[str, Any], name: str) -> str:
 
 
 def _conflicts(decided: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the values that one chart cannot have in two ways, with what each host wants."""
+    """Return the values that one chart cannot have in two ways, with what each host wants.
+
+    What a driver or toolkit of the operator is told does not concern a host that has its own.
+    """
     first = next(iter(decided.values()))
     paths = {path for one in decided.values() for path in chart.differing(first["values"], one["values"])}
     found = []
     for path in sorted(paths):
         if path in _SETTLED or path.startswith("driver.nvidiaDriverCRD."):
             continue
-        wanted = {host: chart.at(one["values"], path) for host, one in decided.items()}
+        part = path.split(".")[0]
+        concerned = {host: one for host, one in decided.items() if part not in ("driver", "toolkit") or _has(one, part)}
+        wanted = {host: chart.at(one["values"], path) for host, one in concerned.items()}
+        if not any(list(chart.differing(one, other)) for one, other in pairwise(wanted.values())):
+            continue
         found.append({"path": path, "wanted": {host: None if value is chart.ABSENT else value
                                                for host, value in sorted(wanted.items())}})
     return found
