@@ -82,6 +82,17 @@ options:
   jobs:
     description: Parallel compiler jobs. Default is what DKMS takes, the number of processors.
     type: int
+  certificate:
+    description:
+      - With Secure Boot, the certificate (DER) of the key that DKMS signs with. Installed modules that are not signed
+        with it are no proof; they are signed where O(state=settled) finds them. Empty where the kernel does not
+        insist.
+    type: path
+    version_added: 0.2.0
+  private_key:
+    description: The private key of O(certificate).
+    type: path
+    version_added: 0.2.0
   niceness:
     description: How far a build stands back behind other work on the host, from 0 (not at all) to 19.
     type: int
@@ -169,6 +180,8 @@ SPEC: dict[str, Any] = {
     "lock_timeout": {"type": "int", "default": 300},
     "jobs": {"type": "int"},
     "niceness": {"type": "int", "default": 10},
+    "certificate": {"type": "path"},
+    "private_key": {"type": "path", "no_log": False},
     "lease": {"type": "str"},
 }
 
@@ -238,6 +251,8 @@ def main() -> None:
                 min_free_mb=asked["min_free_mb"],
                 jobs=asked["jobs"],
                 niceness=asked["niceness"],
+                certificate=asked["certificate"] or None,
+                private_key=asked["private_key"] or None,
             ),
             run,
             store=store,

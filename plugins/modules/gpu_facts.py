@@ -210,15 +210,30 @@ ansible_facts:
           returned: when readable
           sample: [{address: "0000:05:00.0", id: "10de:22a3"}]
         secure_boot:
-          description: State and names of the machine owner's keys.
+          description:
+            - Whether Secure Boot is on and enforced (shim validates), the names of the machine owner's keys and of those
+              whose enrolment waits for the console, and the key that DKMS signs with.
           type: dict
           returned: always
-          sample: {enabled: true, mok: [nvidia dkms key]}
+          sample:
+            enabled: true
+            enforced: true
+            lockdown: integrity
+            mok: [DKMS module signing key]
+            requested: []
+            key:
+              certificate: /var/lib/dkms/mok.pub
+              private_key: /var/lib/dkms/mok.key
+              name: DKMS module signing key
+              mode: "0600"
+              enrolled: true
+              requested: false
         driver:
           description:
             - The driver that is loaded, the library on disk, what nvidia-smi answers (C(status) is ok, failed, timeout
               or missing, with C(error) when failed), where it came from, nouveau, DKMS, hung tasks,
               its daemons.
+            - C(runfile) has the version and the uninstaller where the origin is a runfile, else null.
             - C(processes) counts holders of /dev/nvidia*, the driver's own daemons left out.
           type: dict
           returned: always
@@ -227,6 +242,7 @@ ansible_facts:
             library: 535.183.01
             smi: {status: ok, rc: 0, driver: 535.183.01, cuda: "12.2", gpus: 8}
             origin: packages
+            runfile: null
             nouveau: {loaded: false, blocked: true, in_initramfs: false}
             dkms: [{name: nvidia, version: 535.183.01, kernel: 5.15.0-112-generic, state: installed}]
             hung_tasks: []
@@ -288,10 +304,12 @@ ansible_facts:
             gpu: {running: 2, detachable: 0}
             dev_char: {devices: 11, missing: 0}
         cuda:
-          description: CUDA toolkits, compiler and forward compatibility libraries.
+          description:
+            - CUDA toolkits, compiler, the one behind C(/usr/local/cuda), forward compatibility libraries, and the Python
+              environments that the collection made.
           type: dict
           returned: always
-          sample: {toolkits: [12.4.1], nvcc: "12.4", compat: null}
+          sample: {toolkits: [12.4.1], default: 12.4.1, nvcc: "12.4", compat: null, environments: {}}
         services:
           description: Units that matter; null when not there.
           type: dict

@@ -284,6 +284,7 @@ def nvidia_module(ctx: Context, release: str, settings: modprobe.Settings) -> di
         "signed": info["signed"] == "yes",
         "vermagic_ok": fits(info.get("vermagic", ""), release, path),
         "module": _stem(path),
+        "signer": info.get("signer") or None,
     }
     return {key: value for key, value in row.items() if value is not None}
 

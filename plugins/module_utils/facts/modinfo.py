@@ -15,6 +15,7 @@ import struct
 import zlib
 
 from .context import Context
+from .secure_boot import common_name
 
 _SIGNED = b"~Module signature appended~\n"
 _LARGEST = 512 * 1024 * 1024
@@ -89,7 +90,19 @@ def fields(data: bytes | mmap.mmap) -> dict[str, str]:
     if "vermagic" not in found:
         raise ValueError("the file has no vermagic: it is no kernel module")
     found["signed"] = "yes" if data[-len(_SIGNED) :] == _SIGNED else "no"
+    name = signer(data)
+    if name:
+        found["signer"] = name
     return found
+
+
+def signer(data: bytes | mmap.mmap) -> str | None:
+    """The common name of who signed the file, as modinfo(8) gives it; None without a signature that tells."""
+    end = len(data) - len(_SIGNED)
+    if data[end:] != _SIGNED or end < 12:
+        return None
+    (length,) = struct.unpack(">I", data[end - 4 : end])    # the last field of struct module_signature
+    return common_name(bytes(data[max(0, end - 12 - length) : end - 12])) if length < 65536 else None
 
 
 def modinfo_section(data: bytes | mmap.mmap) -> bytes:

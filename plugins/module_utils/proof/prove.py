@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .. import atomic
+from ..mok.signature import Signer
 from ..state import DIRECTORY, Store, stamp
 from . import bundle, dkms, modinfo, publish, scratch
 from . import headers as kernel_headers
@@ -48,6 +49,8 @@ class Wish:
     min_free_mb: int = 2500
     jobs: int | None = None
     niceness: int = 10
+    certificate: str | None = None  # Secure Boot: that of DKMS' key, with which installed modules must be signed
+    private_key: str | None = None
 
 
 @dataclass
@@ -145,9 +148,19 @@ class Prover:
     def installed_problems(self, release: str) -> list[str]:
         """What is wrong with the module files installed for ``release``. Raises ProofError when they cannot be read."""
         wish = self.wish
+        expected, paths = self._installed_files(release)
+        modules = [modinfo.read(path, self.run) for path in paths]
+        wrong = modinfo.problems(
+            modules, expected=expected, version=wish.version, flavour=wish.flavour, release=release
+        )
+        return wrong or self._unsigned(paths)
+
+    def _installed_files(self, release: str) -> tuple[dict[str, str], list[str]]:
+        """What dkms.conf names (file stem → module), and the files of it that are installed for ``release``."""
+        wish = self.wish
         conf = os.path.join(self.root, "usr/src", f"{wish.dkms_name}-{wish.version}", "dkms.conf")
         expected = {item.installed_as: item.name for item in dkms.read_conf(conf, release, self.arch, self.run)}
-        paths = [
+        return expected, [
             path
             for stem in expected
             for folder in ("updates", "extra")  # Debian's place for DKMS, and Red Hat's
@@ -159,8 +172,31 @@ class Prover:
             )
             if modinfo.stem_of(path) == stem
         ]
-        modules = [modinfo.read(path, self.run) for path in paths]
-        return modinfo.problems(modules, expected=expected, version=wish.version, flavour=wish.flavour, release=release)
+
+    def _unsigned(self, paths: list[str]) -> list[str]:
+        """The installed modules that a kernel with Secure Boot would refuse; nothing where it does not insist."""
+        if self.wish.certificate is None:
+            return []
+        return Signer(self.wish.certificate, self.run, root=self.root).problems(paths)
+
+    def _sign(self, release: str) -> bool:
+        """Sign what DKMS left unsigned (it has no sign-file, or built before there was a key); whether it did.
+
+        The copy in DKMS' own tree first, so that it does not take the installed one for a stranger.
+        """
+        wish = self.wish
+        if wish.certificate is None or wish.private_key is None:
+            return False
+        _expected, paths = self._installed_files(release)
+        signer = Signer(wish.certificate, self.run, wish.private_key, self.root)
+        tree = os.path.join(self.root, "var/lib/dkms", wish.dkms_name, wish.version, release, self.arch, "module")
+        lacking = [path for path in paths if signer.problems([path])]
+        for path in lacking:
+            own = os.path.join(tree, os.path.basename(path))
+            if os.path.isfile(own):
+                signer.sign(own, release)
+            signer.sign(path, release)
+        return bool(lacking)
 
     def look(self, release: str) -> tuple[Outcome, Shape | None, kernel_headers.Headers | None]:
         """How ``release`` stands, changing nothing. A missing header package or compiler is in ``error``."""
@@ -332,6 +368,16 @@ class Prover:
             )
         return self._source_tree
 
+    def _with_source(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """The packages and what holds the source proper: Ubuntu's nvidia-dkms-* brings dkms.conf alone."""
+        found = dict(wanted)
+        for name, version in wanted.items():
+            offer = self.apt.offer(name, version) if name.startswith("nvidia-dkms") else None
+            for other in offer.depends if offer is not None else ():
+                if other.startswith("nvidia-kernel-source"):
+                    found.setdefault(other, version)
+        return found
+
     def _record(self, outcome: Outcome) -> bool:
         """Write the proof to the state file, unless the same one stands there already."""
         wish = self.wish
@@ -368,16 +414,6 @@ class Prover:
             place = self.place(release)
             offered = publish.published(place) or os.path.isdir(place.directory)
             outcome = Outcome(release, how=INSTALLED)
-    def _with_source(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """The packages and what holds the source proper: Ubuntu's nvidia-dkms-* brings dkms.conf alone."""
-        found = dict(wanted)
-        for name, version in wanted.items():
-            offer = self.apt.offer(name, version) if name.startswith("nvidia-dkms") else None
-            for other in offer.depends if offer is not None else ():
-                if other.startswith("nvidia-kernel-source"):
-                    found.setdefault(other, version)
-        return found
-
             report.kernels.append(outcome)
             try:
                 state = self._state(release)
@@ -388,6 +424,8 @@ class Prover:
                     self.beat()
                     dkms.install(self.wish.dkms_name, self.wish.version, release, self.wish.timeout, self.run)
                     state = self._state(release)
+                if state == "installed" and not check and self._sign(release):
+                    report.changed = True
                 wrong = (
                     self.installed_problems(release) if state == "installed" else [f"DKMS says {state}, not installed"]
                 )

@@ -138,6 +138,7 @@ class Driver:
     smi_status: Maybe[str]
     smi_gpus: Maybe[float]
     origin: Maybe[str]
+    runfile: Maybe[dict[str, Any]]
     nouveau_loaded: Maybe[bool]
     nouveau_blocked: Maybe[bool]
     nouveau_in_initramfs: Maybe[bool]
@@ -417,6 +418,7 @@ def _driver(reader: Reader) -> Driver:
         smi_status=reader.text("driver.smi.status"),
         smi_gpus=reader.number("driver.smi.gpus"),
         origin=reader.text("driver.origin"),
+        runfile=reader.table("driver.runfile"),
         nouveau_loaded=reader.flag("driver.nouveau.loaded"),
         nouveau_blocked=reader.flag("driver.nouveau.blocked"),
         nouveau_in_initramfs=reader.flag("driver.nouveau.in_initramfs"),

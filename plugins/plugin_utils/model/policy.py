@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from . import containerd, containers, cuda_request
+from . import containerd, containers, cuda_request, cuda_wishes
 
 _Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _FILE = Path(__file__).with_name("policy.yml")
@@ -116,6 +116,18 @@ def _version(name: str, value: Any, entry: Mapping[str, Any]) -> str:
     if not _DOTTED.match(text) or len(text) > 32:
         raise PolicyError(name, value, 'a version of dotted numbers, such as "580.173.02"')
     return text
+
+
+def _secret(name: str, value: Any, entry: Mapping[str, Any]) -> bool:
+    """Say that a secret is given. The value itself goes no further: plans are printed, stored and handed on."""
+    if value is True:  # checked before
+        return True
+    if not isinstance(value, str):
+        raise PolicyError(name, f"a {type(value).__name__}", "a text; quote it")
+    if not 8 <= len(value) <= 64 or not all(" " < char <= "~" for char in value):
+        raise PolicyError(name, f"a text of {len(value)} characters",
+                          "a text of 8 to 64 letters, digits and signs of ASCII, without blanks")
+    return True
 
 
 def _driver_version(name: str, value: Any, entry: Mapping[str, Any]) -> str:
@@ -288,12 +300,16 @@ _CHECKS: Mapping[str, _Check] = {
     "list": _list,
     "gpu_driver_branch": _branch,
     "gpu_driver_version": _driver_version,
+    "gpu_mok_password": _secret,
     "gpu_toolkit_version": _version,
     "gpu_kernel_release": _release,
     "gpu_kernel_keep": _keep,
     "gpu_kernel_modules_waived": _module_names,
     "gpu_operator_version": _operator,
     "gpu_cuda": _cuda,
+    "gpu_cuda_toolkit": _of_containers(cuda_wishes.toolkits),
+    "gpu_cuda_toolkit_default": _of_containers(cuda_wishes.toolkit),
+    "gpu_python_env": _of_containers(cuda_wishes.environment),
     "gpu_toolkit_repository": _repository,
     "gpu_fabricmanager_repository": _repository,
     "gpu_driver_repository": _repository,

@@ -21,10 +21,15 @@ class Wishes:
     driver_method: str
     driver_variant: str
     driver_repository: Mapping[str, Any] | None
+    driver_runfile: str
     driver_owner: str
     operator_version: str | None
     cuda: str | None
     frameworks: Mapping[str, str]
+    cuda_toolkit: list[str]
+    cuda_toolkit_default: str | None
+    cuda_toolkit_source: str
+    python_env: Mapping[str, Any] | None
     kernel_policy: str
     kernel_release: str | None
     kernel_keep: int
@@ -54,6 +59,7 @@ class Wishes:
     containerd_registry_config_path: str | None
     containerd_registry_hosts: Mapping[str, Any]
     containerd_systemd_cgroup: bool | None
+    mok_password: bool | None
     reboot_allowed: bool
     containerd_restart_allowed: bool
     daemon_reload_allowed: bool

@@ -151,23 +151,6 @@ def kernel_too_old(context: Context, candidate: Candidate) -> Iterator[Hit]:
                                 "to start")
 
 
-@candidate_rule(
-    "KRN008", "error", "Secure Boot would refuse the module",
-    why="With Secure Boot on, the kernel loads signed modules only; a module built here is signed with a key nobody "
-        "enrolled.",
-    remedy="enrol the key that DKMS signs with (mokutil --import), or take prebuilt signed modules "
-           "(gpu_driver_method: precompiled)",
-    sources=["https://wiki.debian.org/SecureBoot", "https://ubuntu.com/blog/how-to-sign-things-for-secure-boot"],
-)
-def secure_boot(context: Context, candidate: Candidate) -> Iterator[Hit]:
-    """Fires when Secure Boot is on, the module is built on the host and no key of the owner is enrolled."""
-    host = context.host
-    refused = host.secure_boot is True and candidate.method == "dkms" and host.mok == () and not host.driver.loaded
-    if refused and context.wants_driver:
-        yield Hit(context.name, "Secure Boot is on and no machine owner key is enrolled: a module built here is "
-                  "not loaded")
-
-
 @plan_rule(
     "KRN009", "info", "A newer kernel is held back",
     why="A hold keeps fixes out as well; somebody should know.",
