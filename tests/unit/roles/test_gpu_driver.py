@@ -49,7 +49,7 @@ def all_tasks() -> list[dict[str, Any]]:
 
 def test_every_task_with_packages_waits_for_the_lock_and_looks_at_gpu_containers() -> None:
     found = [task["baremetal.nvidia.package_set"] for task in all_tasks() if "baremetal.nvidia.package_set" in task]
-    assert len(found) == 4
+    assert len(found) == 5
     for task in found:
         assert task["lock_timeout"] == "{{ gpu_lock_timeout }}", task
         allowed = "{{ gpu_daemon_reload_allowed | default(false) | bool }}"
