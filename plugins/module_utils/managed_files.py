@@ -31,6 +31,8 @@ PATTERNS: tuple[str, ...] = (
     "/etc/grub.d/*baremetal_nvidia*",
     "/etc/systemd/system/baremetal-nvidia-trial*.service",
     "/etc/containerd/certs.d/*/hosts.toml",
+    "/etc/profile.d/baremetal-nvidia-*.sh",
+    "/etc/baremetal-nvidia/*.env",
 )
 
 # Reported only on hosts of that family, as elsewhere nobody would look for them.

@@ -15,6 +15,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
+    environments: {/opt/torch: {dist: torch, requirements: [...], index_url: ..., building: false}}    # Python
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
     trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., ...}    # or null
     lease: {run_id: ..., acquired: 0.0, renewed: 0.0, expires: 0.0, holder: ..., doing: ...}    # or null; epoch seconds
@@ -47,7 +48,7 @@ class StateError(HostError):
 def empty() -> State:
     """The state of a host that was never touched."""
     return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "locks": {}, "manual": {},
-            "backups": [], "configured": {}, "open": None, "trial": None, "lease": None}
+            "backups": [], "configured": {}, "environments": {}, "open": None, "trial": None, "lease": None}
 
 
 def stamp(now: float | None = None) -> str:

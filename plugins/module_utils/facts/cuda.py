@@ -9,6 +9,8 @@ import json
 import re
 from typing import Any
 
+from .. import state as store
+from ..managed_files import STATE_FILE
 from .context import Context
 from .tree import Tree
 
@@ -19,8 +21,12 @@ def read(ctx: Context) -> None:
     tree = ctx.tree
     with ctx.attempt("cuda.toolkits"):
         ctx.set("cuda.toolkits", sorted({found["cuda"] for found in toolkits(tree).values()}, key=_key))
+    with ctx.attempt("cuda.default"):
+        ctx.set("cuda.default", (_versions(tree, "/usr/local/cuda") or {}).get("cuda"))
     with ctx.attempt("cuda.nvcc"):
         nvcc(ctx)
+    with ctx.attempt("cuda.environments"):
+        ctx.set("cuda.environments", environments(tree))
     with ctx.attempt("cuda.compat"):
         ctx.set("cuda.compat", compat(tree))
 
@@ -84,6 +90,27 @@ def compat(tree: Tree) -> str | None:
             if match:
                 found.add(match.group(1))
     return max(found, key=_key) if found else None
+
+
+def environments(tree: Tree) -> dict[str, dict[str, Any]]:
+    """Path → what was asked for and the version that is there, of each Python environment that the collection made."""
+    if not tree.exists(STATE_FILE):
+        return {}
+    known = (store.read(tree.real(STATE_FILE)) or store.empty())["environments"]
+    return {path: {"requirements": row["requirements"], "index_url": row["index_url"],
+                   "version": None if row.get("building") else installed(tree, path, row["dist"])}
+            for path, row in known.items()}
+
+
+def installed(tree: Tree, path: str, dist: str) -> str | None:
+    """The version of a distribution in an environment by its metadata, None when it is not there, or has no Python."""
+    if not tree.exists(f"{path}/bin/python"):
+        return None
+    for found in tree.glob(f"{path}/lib", "python3*"):
+        for info in tree.glob(f"{found}/site-packages", f"{dist}-*.dist-info"):
+            if tree.isfile(f"{info}/RECORD"):
+                return info.rsplit("/", 1)[1][len(dist) + 1 : -len(".dist-info")]
+    return None
 
 
 def _key(version: str) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ _AVAILABLE = re.compile(
     r"libnvidia-ptxjitcompiler1|libnvidia-pkcs11-openssl3|firmware-nvidia-gsp|nvidia-modprobe|nvidia-persistenced|"
     r"(?:cuda-drivers-|nvidia-)fabricmanager(?:-\d{3})?|nvlsm|nvidia-imex(?:-\d{3})?|"
     r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|dkms|"
-    r"build-essential|gcc-\d+|libelf-dev|make)$"
+    r"build-essential|gcc-\d+|libelf-dev|make|nvidia-cuda-toolkit|cuda-toolkit-\d+-\d+|cuda-compat-\d+-\d+)$"
 )
 _MODULES = re.compile(rf"^linux-modules-nvidia{_BRANCH}(?:-open)?-(?P<rest>.+)$")
 _MODULE_PARTS = re.compile(rf"^linux-(?:objects-nvidia{_BRANCH}(?:-open)?|signatures-nvidia)-(?P<rest>\d.+)$")
@@ -121,7 +121,8 @@ _RPM = re.compile(
     r"(?:cuda-drivers-|nvidia-)fabric-?manager(?:-\d{3})?|nvidia-imex(?:-\d{3})?|dnf-plugin-nvidia|dkms|"
     r"nvidia-(?:open-)?driver-G\d\d(?:-signed)?(?:-cuda)?-kmp-(?:default|azure|64kb)|nvidia-gfxG\d\d-kmp-default|"
     r"nvidia-compute-(?:utils-)?G\d\d|nvidia-common-G\d\d|nvidia-driver-G\d\d|"
-    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc)$"
+    r"nvidia-container-toolkit(?:-base)?|libnvidia-container(?:1|-tools)|containerd|containerd\.io|runc|"
+    r"cuda-(?:toolkit|compat)-\d+-\d+)$"
 )
 _KMOD = re.compile(r"^kmod-nvidia-(?:open-)?\d{3}[\d.]*-(?P<kernel>\d.*)$")
 
@@ -161,5 +162,6 @@ def kept(name: str, ordered: Sequence[str], count: int) -> list[str]:
     return found
 
 
-PREFIXES = ("nvidia", "cuda-drivers", "libnvidia", "libcuda1", "linux-", "firmware-nvidia-gsp", "nvlsm", "containerd",
-            "runc", "dkms", "build-essential", "gcc-", "libelf-dev", "make")  # fmt: skip
+PREFIXES = ("nvidia", "cuda-drivers", "cuda-toolkit-", "cuda-compat-", "libnvidia", "libcuda1", "linux-",
+            "firmware-nvidia-gsp", "nvlsm", "containerd", "runc", "dkms", "build-essential", "gcc-", "libelf-dev",
+            "make")  # fmt: skip

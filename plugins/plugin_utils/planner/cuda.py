@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..rules import cudas
 from ..rules.context import Context
+from . import cuda_toolkit
 
 
 def fill(context: Context) -> None:
@@ -30,3 +31,4 @@ def fill(context: Context) -> None:
             "cuda": answer.cuda,
             "min_driver": answer.min_driver,
         }
+    cuda_toolkit.fill(context, judged)

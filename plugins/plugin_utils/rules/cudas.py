@@ -83,15 +83,23 @@ class FrameworkAnswer:
     served: bool = True
 
 
-def framework(context: Context, candidate: Candidate, name: str, version: str) -> FrameworkAnswer:
-    """Return the answer for one framework; ``ok`` is None where the matrix does not know the version."""
+def framework(context: Context, candidate: Candidate, name: str, version: str,
+              cuda: str | None = None) -> FrameworkAnswer:
+    """Return the answer for one framework; ``ok`` is None where the matrix does not know the version.
+
+    ``cuda``: of its wheels only those for this series are looked at.
+    """
     row = context.matrix.framework(name, version)
     if row is None:
         return FrameworkAnswer(None, None, None, None, f"no row knows {TITLES.get(name, name)} {version}")
     if not row.wheels:
         return FrameworkAnswer(None, None, None, None, f"no wheels of {TITLES.get(name, name)} {version} are known")
-    fitting = [wheel for wheel in row.wheels if runs_on_gpus(context, wheel)]
-    wheels = [wheel for wheel in fitting if wheel.stable] or fitting or list(row.wheels)
+    known = [wheel for wheel in row.wheels if cuda is None or parsed(wheel.cuda)[:2] == parsed(cuda)[:2]]
+    if not known:
+        having = ", ".join(wheel.cuda for wheel in row.wheels)
+        return FrameworkAnswer(False, None, None, None, f"its wheels are for CUDA {having}")
+    fitting = [wheel for wheel in known if runs_on_gpus(context, wheel)]
+    wheels = [wheel for wheel in fitting if wheel.stable] or fitting or known
     driver = candidate.parsed or versions.try_parse(candidate.branch) or ()
     served = wheels if fitting else []
     able = [wheel for wheel in served if driver >= parsed(wheel.min_driver)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...model.plan import Change
 from ...rules.context import Context
-from . import containerd, containers, driver, kernel, operator
+from . import containerd, containers, cuda, driver, kernel, operator
 from .leave import split
 
 
@@ -15,5 +15,6 @@ def collect(context: Context) -> tuple[list[Change], list[Change]]:
     """Return the changes that may be made, and those that wait for leave."""
     found = [*kernel.changes(context), *driver.changes(context), *containers.changes(context)]
     found += containerd.changes(context)
+    found += cuda.changes(context)
     found += operator.changes(context)
     return split(context, found)
