@@ -15,9 +15,10 @@ ALLOWED = {
     "matrix": {"model"},
     "rules": {"model", "matrix"},
     "containerd": {"model"},
-    "planner": {"model", "matrix", "rules", "containerd"},
+    "monitoring": {"model"},
+    "planner": {"model", "matrix", "rules", "containerd", "monitoring"},
     "report": {"model"},
-    "controller": {"model", "matrix", "rules", "planner", "report", "containerd"},
+    "controller": {"model", "matrix", "rules", "planner", "report", "containerd", "monitoring"},
 }
 PREFIX = "ansible_collections.baremetal.nvidia.plugins."
 
