@@ -86,6 +86,12 @@ options:
     description: The reason of the hold.
     type: str
     default: these packages move together, by the plan
+  fetch:
+    description:
+      - Whether the packages are only fetched, into the manager's own cache, so that a later call needs no network for
+        them. Nothing is installed, no hold is touched, and it is no change.
+    type: bool
+    default: false
   untried:
     description: Whether check mode leaves out asking the manager, since what offers the packages is not in place yet.
     type: bool
@@ -170,6 +176,7 @@ SPEC: dict[str, Any] = {
     "set": {"type": "str"},
     "hold": NAMES,
     "why": {"type": "str", "default": "these packages move together, by the plan"},
+    "fetch": {"type": "bool", "default": False},
     "untried": {"type": "bool", "default": False},
     "recommends": {"type": "bool", "default": False},
     "reload_allowed": {"type": "bool", "default": False},
@@ -191,6 +198,7 @@ def wish_of(asked: dict[str, Any]) -> Wish:
         recommends=asked["recommends"],
         purge=asked["purge"],
         search=tuple(asked["search"]),
+        fetch=asked["fetch"],
         untried=asked["untried"],
         timeout=asked["timeout"],
         lock_timeout=asked["lock_timeout"],
@@ -233,6 +241,8 @@ def carry_out(asked: dict[str, Any], store: Store, check: bool) -> Outcome:
         manager.refresh(wish)
     if lists_alone(asked):
         return Outcome()  # before a plan is made, nothing that was cut off is finished either
+    if asked["fetch"]:
+        return Outcome() if check else transaction.run(wish, check=False)
     todo = transaction.todo(wish)
     look = _nothing if asked["reload_allowed"] else guard.refuse_under_gpu_containers
     if todo:

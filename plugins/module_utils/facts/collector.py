@@ -105,7 +105,9 @@ def join(facts: Facts, unknown: dict[str, str], tree: Tree) -> None:
     installed = facts.get("packages", {}).get("installed")
     facts.setdefault("driver", {})
     try:
-        facts["driver"]["origin"] = driver.origin(tree, installed, facts)
+        origin = driver.origin(tree, installed, facts)
+        facts["driver"]["origin"] = origin
+        facts["driver"]["runfile"] = driver.runfile(tree, facts["driver"]) if origin == "runfile" else None
     except (OSError, ValueError) as error:
         unknown["driver.origin"] = str(error)
     _fabric_manager(facts, unknown, installed)

@@ -25,7 +25,7 @@ _LIBRARY_DIRECTORIES = (
 )
 _TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu", "powerpc64le-linux-gnu")
 OPERATOR_ROOT = "/run/nvidia/driver"
-UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer", "/usr/sbin/nvidia-uninstall")
+UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/sbin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 
 
 def read(ctx: Context) -> None:
@@ -123,6 +123,13 @@ def origin(tree: Tree, installed: dict[str, str] | None, facts: dict[str, Any]) 
     if built:
         return "runfile" if built == {"runfile"} else "packages"
     return "none"
+
+
+def runfile(tree: Tree, known: dict[str, Any]) -> dict[str, Any]:
+    """``{version, uninstaller}`` of a driver that came from a runfile: by the installer's own log, else its library."""
+    first = (tree.text("/var/lib/nvidia/log", 64) or "").partition("\n")[0].strip()
+    version = first if _VERSION.fullmatch(first) else known.get("library")
+    return {"version": version, "uninstaller": next((path for path in UNINSTALLERS if tree.isfile(path)), None)}
 
 
 DRIVER_PACKAGE = re.compile(

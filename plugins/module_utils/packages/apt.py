@@ -20,20 +20,18 @@ _FORMAT = r"${Package}\t${binary:Package}\t${Version}\t${db:Status-Want}\t${db:S
 _TIMEOUT = 60.0
 
 
-class Apt:
+class Apt(locks.Patient):
     """The backend for Debian and Ubuntu. ``run`` starts programs, ``root`` is the tree worked on."""
 
     name = "apt"
     hold_word = "hold"
     block_word = "preference"
-    poll = 2.0    # seconds between two looks at the lock
 
     def __init__(self, run: Runner, root: str = "/", sleep: Callable[[float], None] = time.sleep,
                  clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(sleep, clock)
         self.run = run
         self.root = root
-        self.sleep = sleep
-        self.clock = clock
 
     def _call(self, argv: Sequence[str], what: str, stdin: str | None = None) -> str:
         result = self.run(list(argv), timeout=_TIMEOUT, input=stdin)
@@ -68,23 +66,6 @@ class Apt:
             if holder is not None:
                 return "/" + path, holder
         return None
-
-    def wait_for_lock(self, timeout: float) -> float:
-        """Wait until dpkg's locks are free; see the interface."""
-        return self._wait(self.clock(), timeout)
-
-    def _wait(self, start: float, timeout: float) -> float:
-        while True:
-            found = self._lock()
-            waited = self.clock() - start
-            if found is None:
-                return waited
-            if waited >= timeout:
-                raise LockHeld(found[1], waited, found[0])
-            self._pause(timeout - waited)
-
-    def _pause(self, left: float) -> None:
-        self.sleep(min(self.poll, max(left, 0.1)))
 
     def set_holds(self, hold: Iterable[str], release: Iterable[str], timeout: float) -> float:
         """All selections in one call of dpkg, which is repeated while it says that it is locked; see the interface."""

@@ -12,7 +12,7 @@ from typing import Callable
 
 from .. import atomic
 from . import locks
-from .base import BlockFile, Holder, LockHeld, Package, PackageError, Plan, Runner, Wanted
+from .base import BlockFile, Holder, Package, PackageError, Plan, Runner, Wanted
 from .books import Book, is_glob
 
 RPM_LOCKS = ("usr/lib/sysimage/rpm/.rpm.lock", "var/lib/rpm/.rpm.lock")
@@ -20,20 +20,18 @@ _FORMAT = "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\n"
 _TIMEOUT = 120.0
 
 
-class Rpm:
+class Rpm(locks.Patient):
     """Base of both backends. ``run`` starts programs, ``root`` is the tree worked on."""
 
     name = "rpm"
     programs: tuple[str, ...] = ()       # what a pid in one of the pid files must be, not to be stale
     pid_files: tuple[str, ...] = ()
-    poll = 2.0
 
     def __init__(self, run: Runner, root: str = "/", sleep: Callable[[float], None] = time.sleep,
                  clock: Callable[[], float] = time.monotonic, proc: str = "/proc") -> None:
+        super().__init__(sleep, clock)
         self.run = run
         self.root = root
-        self.sleep = sleep
-        self.clock = clock
         self.proc = proc
         self.names: set[str] = set()      # what is installed, as of the last look
         self._packages: dict[str, list[Package]] = {}
@@ -120,18 +118,6 @@ class Rpm:
             if command and any(program in command for program in self.programs):
                 return path, Holder(int(pid), command)
         return None
-
-    def wait_for_lock(self, timeout: float) -> float:
-        """Wait until no transaction runs; see the interface."""
-        start = self.clock()
-        while True:
-            found = self._lock()
-            waited = self.clock() - start
-            if found is None:
-                return waited
-            if waited >= timeout:
-                raise LockHeld(found[1], waited, found[0])
-            self.sleep(min(self.poll, max(timeout - waited, 0.1)))
 
     def set_holds(self, hold: Iterable[str], release: Iterable[str], timeout: float) -> float:
         """Lock and free installed packages by their full names; see the interface.

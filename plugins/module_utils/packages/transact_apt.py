@@ -82,6 +82,7 @@ class AptTransaction:
         reinstall = ["--reinstall"] if todo.reinstall else []
         recommends = [] if wish.recommends else ["--no-install-recommends"]
         purge = ["--purge"] if wish.purge else []
+        purge += ["--download-only", "--allow-change-held-packages"] if wish.fetch else []
         return ["apt-get", *options, *recommends, *purge, "--allow-downgrades", *reinstall,
                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}", *_FORCE, "install",
                 *files, *specs, *todo.reinstall, *(f"{name}-" for name in todo.remove)]

@@ -122,8 +122,17 @@ class DnfTransaction(RpmTransaction):
             raise PackageError(f"dnf cannot make this transaction: {reason(result, _MARKS, self.program)}")
         return [as_asked(one, todo.remove) for one in goes(text)]
 
+    def _fetch(self, todo: Todo, wish: Wish) -> None:
+        """Into dnf's own cache, where the transaction finds it."""
+        result = self._run(todo, wish, "--assumeyes", "--downloadonly", timeout=wish.timeout)
+        if result.rc != 0 or result.timed_out or _SKIPS.search(result.out):
+            raise PackageError(f"dnf cannot fetch the packages: {reason(result, _MARKS, self.program)}")
+
     def carry_out(self, todo: Todo, wish: Wish) -> None:
         """See the interface."""
+        if wish.fetch:
+            self._fetch(todo, wish)
+            return
         if todo.duplicates:
             self.erase(todo.duplicates, wish.timeout)
         for name, stream in sorted(todo.streams.items()):

@@ -45,6 +45,7 @@ class ZypperTransaction(RpmTransaction):
                  for name, version in sorted(todo.install.items())]
         recommends = "--recommends" if wish.recommends else "--no-recommends"
         force = ["--force"] if todo.reinstall else []
+        force += ["--download-only"] if wish.fetch else []
         force += ["--allow-unsigned-rpm"] if files else []  # the digests of the files were looked at
         return ["zypper", "--non-interactive", "--no-refresh", *options, "install", "--auto-agree-with-licenses",
                 "--oldpackage", "--force-resolution", "--no-confirm", recommends, *force, *specs, *todo.reinstall,

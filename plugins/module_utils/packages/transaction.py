@@ -46,6 +46,7 @@ class Wish:
     search: tuple[str, ...] = ()  # directories in which package scripts find programs before the system's
     held: bool = False  # the forecast of check mode is made while our holds stand: it looks past them
     untried: bool = False  # check mode does not ask the manager: what offers the packages is not there yet
+    fetch: bool = False  # only fetch what the transaction needs
     timeout: float = 3600.0
     lock_timeout: float = 300.0
 
@@ -154,6 +155,9 @@ class Transaction:
             outcome.after.update(dict.fromkeys(todo.remove))
             return outcome
         outcome.waited = self.wait(wish.lock_timeout)
+        if wish.fetch:
+            self._fetch(todo, wish, outcome)
+            return outcome
         guard()
         with self._services_denied():
             if todo.repair or todo.duplicates:
@@ -168,6 +172,15 @@ class Transaction:
         outcome.after = self._picture(wish)
         self._verify(wish)
         return outcome
+
+    def _fetch(self, todo: Todo, wish: Wish, outcome: Outcome) -> None:
+        """Have the manager fetch what the transaction needs. Nothing on the host differs by it, so nothing changed."""
+        outcome.changed, outcome.actions = False, []
+        if todo.repair or todo.duplicates or not (todo.install or todo.reinstall):
+            return  # what is half installed is finished first, and fetches for itself
+        wish = replace(wish, held=True)  # nothing moves, so no hold is in the way
+        self._refuse_unasked(todo, wish)
+        self.manager.carry_out(todo, wish)
 
     @staticmethod
     def _see_files(wish: Wish) -> None:

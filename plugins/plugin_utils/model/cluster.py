@@ -35,6 +35,7 @@ class Node:
     arch: str | None
     taints: tuple[dict[str, Any], ...]
     has_gpu: bool  # the operator takes it for a node with GPUs
+    ours: frozenset[str] = frozenset()  # labels that an earlier run of the role set
 
     @property
     def takes_driver(self) -> bool:
@@ -60,6 +61,7 @@ class DriverObject:
 
     name: str
     spec: dict[str, Any]
+    ours: bool = False  # made by the role
 
     @property
     def selector(self) -> dict[str, str]:
@@ -171,6 +173,7 @@ def _nodes(reader: Reader) -> tuple[Node, ...]:
             arch=or_none(here.text("arch")) or labels.get("kubernetes.io/arch"),
             taints=tuple(dict(one) for one in _list(here, "taints") if isinstance(one, Mapping)),
             has_gpu=_has_gpu(labels, or_none(here.table("allocatable")) or {}),
+            ours=frozenset(map(str, _list(here, "ours"))),
         ))
     return tuple(found)
 
@@ -188,5 +191,5 @@ def _drivers(reader: Reader) -> tuple[DriverObject, ...]:
     for index, row in enumerate(_list(reader, "drivers")):
         here = Reader(row)
         name = or_none(here.text("name")) or or_none(here.text("metadata.name")) or f"#{index}"
-        found.append(DriverObject(name, or_none(here.table("spec")) or {}))
+        found.append(DriverObject(name, or_none(here.table("spec")) or {}, here.get("ours") is True))
     return tuple(found)

@@ -31,6 +31,7 @@ class DriverDecision:
     fabric: dict[str, str | None] = field(default_factory=dict)
     repositories: list[dict[str, Any]] = field(default_factory=list)
     mend: list[dict[str, Any]] = field(default_factory=list)
+    runfile: dict[str, Any] | None = None
     components: list[str] = field(default_factory=list)
     source_package: str | None = None
     dkms: dict[str, str] | None = None

@@ -187,6 +187,7 @@ class Host:
     proved: Maybe[tuple[str, ...]]
     held_since: Maybe[str]
     ansible_core: Maybe[str]
+    inventory_groups: tuple[str, ...]
     refresh_error: Maybe[str]
     reasons: dict[str, Any]
 
@@ -264,6 +265,7 @@ def read(facts: object) -> Host:
         proved=reader.texts("state.proved_kernels"),
         held_since=reader.text("state.held_since"),
         ansible_core=reader.text("controller.ansible_core"),
+        inventory_groups=or_none(reader.texts("controller.groups")) or (),
         refresh_error=reader.text("packages.refresh_error"),
         reasons=or_none(reader.table("unknown")) or {},
     )

@@ -22,6 +22,8 @@ class OperatorDecision:
     because: list[str] = field(default_factory=list)
     driver_owner: Owner = "none"
     toolkit_owner: Owner = "none"
+    sharing: dict[str, Any] = field(default_factory=dict)
+    config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -31,5 +33,5 @@ class OperatorDecision:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision as plain data."""
-        names = ("version", "values", "drivers", "labels", "because")
+        names = ("version", "values", "drivers", "labels", "sharing", "config_maps", "because")
         return {name: getattr(self, name) for name in names}

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from . import containerd, containers, cuda_request, cuda_wishes
+from . import containerd, containers, cuda_request, cuda_wishes, sharing
 
 _Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _FILE = Path(__file__).with_name("policy.yml")
@@ -306,6 +306,7 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_kernel_keep": _keep,
     "gpu_kernel_modules_waived": _module_names,
     "gpu_operator_version": _operator,
+    "gpu_sharing": _of_containers(sharing.checked),
     "gpu_cuda": _cuda,
     "gpu_cuda_toolkit": _of_containers(cuda_wishes.toolkits),
     "gpu_cuda_toolkit_default": _of_containers(cuda_wishes.toolkit),

@@ -24,6 +24,7 @@ class Wishes:
     driver_runfile: str
     driver_owner: str
     operator_version: str | None
+    sharing: list[dict[str, Any]]
     cuda: str | None
     frameworks: Mapping[str, str]
     cuda_toolkit: list[str]

@@ -41,7 +41,7 @@ def _other_wish(context: Context) -> str | None:
     """Return the variable that asks for another flavour, source, method or variant than what is installed has."""
     installed, wishes = context.installed, context.wishes
     if installed is None or installed.method == "runfile":
-        return None
+        return "gpu_driver_runfile" if installed is not None and wishes.driver_runfile == "replace" else None
     here = candidates.present(context)
     for variable, asked, there in (
         ("flavour", wishes.driver_flavour, installed.flavour),

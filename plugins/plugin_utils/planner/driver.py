@@ -12,7 +12,7 @@ from ..model.decisions import DriverDecision
 from ..model.facts import each
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, exchange, fabric, family, repositories, secure_boot, strays
+from . import candidates, exchange, fabric, family, repositories, runfiles, secure_boot, strays
 
 MODPROBE_PATH = "/etc/modprobe.d/baremetal-nvidia.conf"
 MODPROBE = """# Managed by the Ansible collection baremetal.nvidia: changes are overwritten.
@@ -50,6 +50,7 @@ def fill(context: Context) -> None:
     _exchange(context, decision, chosen)
     decision.repositories = repositories.for_driver(context, chosen)
     decision.mend = strays.find(context)
+    decision.runfile = runfiles.decide(context, chosen)
     decision.components = list(chosen.series.components) if chosen.series is not None else []
     decision.hold = sorted({*decision.packages, *decision.fabric, *_staying_family(context, decision)})
 

@@ -12,7 +12,7 @@ from ..model import version as versions
 from ..model.facts import UNKNOWN, each
 from ..model.host import Module
 from ..rules.context import Context, Installed
-from . import family
+from . import family, runfiles
 
 
 def find(context: Context) -> Installed | None:
@@ -20,6 +20,8 @@ def find(context: Context) -> Installed | None:
     host = context.host
     runfile = host.driver.origin == "runfile"
     version = (None if runfile else _by_packages(context)) or _by_files(context) or _by_packages(context)
+    if version is None and runfiles.cut_off(context):  # taken out, and nothing in its place yet
+        runfile, version = True, runfiles.version_of(context)
     if version is None:
         return None
     branch = versions.branch_of(version)

@@ -221,7 +221,8 @@ def library_mismatch(context: Context) -> Iterator[Hit]:
 @plan_rule(
     "DRV011", "warning", "The driver came from a runfile",
     why="A runfile's files belong to no package: packages overwrite them, and no hold or upgrade knows of them.",
-    remedy="run nvidia-uninstall, then let this role install packages; or set gpu_driver_owner: none",
+    remedy="set gpu_driver_runfile: replace, and packages take its place (its own uninstaller is run once they are "
+           "proved and fetched); or gpu_driver_owner: none",
     sources=["https://github.com/lyulyul/shine-cluster/issues/50"],
 )
 def runfile(context: Context) -> Iterator[Hit]:
@@ -234,6 +235,23 @@ def runfile(context: Context) -> Iterator[Hit]:
         also = f", and driver packages of {', '.join(beside)} lie beside it" if beside else ""
         yield Hit(f"driver {version}", f"{version} was installed from a runfile{also}: no package manager knows its "
                                        "files")
+
+
+@plan_rule(
+    "DRV030", "error", "The runfile has no uninstaller",
+    why="Only the uninstaller of a runfile knows which files are its own, and which it had set aside.",
+    remedy="run the .run file of that version with --uninstall, then run this again; or gpu_driver_runfile: keep",
+    sources=["https://github.com/NVIDIA/nvidia-installer"],
+)
+def no_uninstaller(context: Context) -> Iterator[Hit]:
+    """Fires when packages are to take the place of a runfile whose own uninstaller is gone."""
+    runfile = context.driver.runfile
+    facts = context.host.driver.runfile
+    if runfile is None or runfile["cut_off"] or context.wishes.driver_runfile != "replace":
+        return
+    if isinstance(facts, dict) and facts.get("uninstaller", "unknown") is None:
+        yield Hit(f"driver {runfile['version'] or ''}".strip(), "the runfile's files are there and nvidia-uninstall is "
+                                                                "not: nobody knows which of them are its own")
 
 
 def _driver_packages(context: Context) -> Iterator[tuple[str, str]]:

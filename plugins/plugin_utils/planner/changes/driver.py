@@ -14,7 +14,7 @@ from ...model.plan import Change, Disruption
 from ...rules import kernels
 from ...rules.context import Context
 from ...rules.secure_boot import CONSOLE
-from .. import family, repositories, secure_boot
+from .. import family, repositories, runfiles, secure_boot
 from . import files
 
 ROLE = "gpu_driver"
@@ -23,7 +23,8 @@ ROLE = "gpu_driver"
 def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
     mok = context.driver.mok
-    if mok is None or mok["state"] == "enrolled" or context.host.driver.origin == "runfile":
+    stays = context.host.driver.origin == "runfile" and context.driver.runfile is None
+    if mok is None or mok["state"] == "enrolled" or stays:
         yield from _steps(context)
         return
     if mok["state"] == "wanted":
@@ -35,10 +36,16 @@ def changes(context: Context) -> Iterator[Change]:
 
 
 def _steps(context: Context) -> Iterator[Change]:
-    if not context.wants_driver or context.candidate is None or context.host.driver.origin == "runfile":
+    stays = context.host.driver.origin == "runfile" and context.driver.runfile is None
+    if not context.wants_driver or context.candidate is None or stays:
         return
+    yield from runfiles.held_back(context, _all_steps(context))
+
+
+def _all_steps(context: Context) -> Iterator[Change]:
     steps = [*_prerequisites(context), *_prove(context), *_repair(context)]
-    steps += [*_stream(context), *_remove(context), *_packages(context), *_again(context), *_fabric(context)]
+    moves = [*runfiles.before_packages(context), *_stream(context), *_remove(context), *_packages(context)]
+    steps += runfiles.tied(context, [*moves, *_again(context), *_fabric(context)])
     yield from _sources(context, bool(steps))
     yield from steps
     yield from _sign(context)

@@ -11,6 +11,8 @@ from ...model.facts import UNKNOWN
 from ...model.plan import Change
 from ...rules.context import Context
 
+_FIRST = ("gpu_driver_runfile",)  # without it nothing else matters
+
 
 def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Change]]:
     """Return the changes that may be made, and those that wait, each with the variable that gives leave.
@@ -20,7 +22,8 @@ def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Cha
     now: list[Change] = []
     waiting: list[Change] = []
     for change in found:
-        variable = needs(context, change) or change.needs or _waits_with(waiting, change)
+        first = change.needs if change.needs in _FIRST else None
+        variable = first or needs(context, change) or change.needs or _waits_with(waiting, change)
         if variable is None:
             now.append(change)
         else:
