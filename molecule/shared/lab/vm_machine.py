@@ -12,13 +12,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import shell, vm
+from . import shell, vm, vm_power
 from .settings import LabError
 
 CODE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
@@ -54,9 +55,8 @@ def niceness() -> int:
     return value
 
 
-def _prefer(machine: vm.Machine) -> None:
-    """Niceness for its session: a daemon has one of its own, and Linux shares processors out by session first."""
-    number = pid(machine)
+def _prefer(number: int) -> None:
+    """Niceness for the session of a process: Linux shares processors out by session first."""
     with contextlib.suppress(OSError):    # no such groups in this kernel, or switched off
         Path(f"/proc/{number}/autogroup").write_text(str(niceness()))
 
@@ -94,7 +94,7 @@ def _shares(where: vm.VmSettings) -> list[str]:
 
 
 def pid(machine: vm.Machine) -> int | None:
-    """The process of a machine that runs, or None. A process id that another program has by now is not ours."""
+    """The mains of a machine that is on, or None. A process id that another program has by now is not ours."""
     try:
         number = int((machine.folder / "pid").read_text())
         running = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
@@ -109,16 +109,25 @@ def start(where: vm.VmSettings, machine: vm.Machine) -> None:
         return
     with machine.console.open("a") as log:
         log.write(f"\n=== power on, {time.strftime('%H:%M:%S')}\n")
-    control = _control(machine.folder)
-    control.unlink(missing_ok=True)
-    shell.run([
+    _control(machine.folder).unlink(missing_ok=True)
+    command = [
         *hardware(machine.disk, machine.console), *_firmware(machine), *_shares(where), "-name", machine.name,
         "-smbios", f"type=1,serial={machine.name}",
         "-nic", f"user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{machine.port}-:22",
         # A watchdog that resets the machine when nobody feeds it any more, as a server's does.
         "-device", "i6300esb", "-action", "watchdog=reset",
-        "-qmp", f"unix:{control},server=on,wait=off", "-pidfile", str(machine.folder / "pid"), "-daemonize"])
-    _prefer(machine)
+        "-qmp", f"unix:{_control(machine.folder)},server=on,wait=off"]
+    errors = machine.folder / "qemu.log"
+    with errors.open("w") as log:
+        mains = subprocess.Popen([sys.executable, "-B", vm_power.__file__, *command], stdin=subprocess.DEVNULL,
+                                 stdout=log, stderr=log, start_new_session=True)
+    (machine.folder / "pid").write_text(str(mains.pid))
+    _prefer(mains.pid)
+    end = time.monotonic() + 60
+    while not _control(machine.folder).exists():
+        if mains.poll() is not None or time.monotonic() > end:
+            raise LabError(f"{machine.name} cannot be switched on\n{errors.read_text(errors='replace')}")
+        time.sleep(0.05)
 
 
 def control(machine: vm.Machine, command: str) -> Any:
@@ -144,7 +153,7 @@ def cut(machine: vm.Machine) -> None:
     """Cut the power: what the guest had not written to its disk is lost."""
     number = pid(machine)
     if number is not None:
-        os.kill(number, signal.SIGKILL)
+        os.killpg(number, signal.SIGKILL)    # the mains and QEMU at once
         end = time.monotonic() + 60
         while _lives(number) and time.monotonic() < end:  # until then it keeps its disk locked
             time.sleep(0.05)
@@ -152,14 +161,18 @@ def cut(machine: vm.Machine) -> None:
         log.write(f"\n=== power cut, {time.strftime('%H:%M:%S')}\n")
 
 
-def _lives(number: int) -> bool:
-    """Whether any thread of a process is left: its first one can be gone long before the others let go of files."""
-    try:
-        others = [name for name in os.listdir(f"/proc/{number}/task") if name != str(number)]
-        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return bool(others) or state not in ("Z", "X")
+def _lives(group: int) -> bool:
+    """Whether any thread of a process group is left: the first of a process can be gone before the others."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit():
+                continue
+            state, _parent, own = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(own) == group and (state not in ("Z", "X") or len(os.listdir(entry / "task")) > 1):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def reset(machine: vm.Machine) -> None:

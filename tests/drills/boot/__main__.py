@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from .cuts import PLACES
 from .drills import ALL, Wishes
 from .rig import LOGS, DrillError, Rig
 
@@ -23,13 +24,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="boot", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the random power cuts")
     parser.add_argument("--cuts", type=int, default=20, help="how many random power cuts")
+    parser.add_argument("--within", type=float, nargs=2, metavar=("FIRST", "LAST"),
+                        help="of a run, in seconds, are the random moments; default: as a run without a cut shows")
+    parser.add_argument("--places", nargs="+", choices=list(PLACES), default=list(PLACES), help="of the drill cuts")
     parser.add_argument("--firmware", choices=["bios", "uefi"], default="bios")
     parser.add_argument("--machine", default="drill", help="its name: two can run beside each other")
     parser.add_argument("--keep", action="store_true", help="leave the machine of the last drill")
     parser.add_argument("drills", nargs="+", choices=[*ALL, "all"], metavar="DRILL", help=", ".join(ALL))
     asked = parser.parse_args()
     names = [name for name in ALL if name in asked.drills or "all" in asked.drills]
-    wishes = Wishes(asked.seed, asked.cuts, asked.firmware, _say)
+    within = (asked.within[0], asked.within[1]) if asked.within else None
+    wishes = Wishes(asked.seed, asked.cuts, asked.firmware, asked.places, within, _say)
     results: list[dict[str, Any]] = []
     for name in names:
         rig = Rig(asked.machine)

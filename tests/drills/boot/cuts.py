@@ -42,13 +42,16 @@ while True:
         if any('initrd' in path and size(path) for path in set(glob.glob('/boot/*')) - boot):
             break
     elif what == 'menu':
-        if any('cfg' in path for path in set(glob.glob('/boot/grub/*')) - menu) or mark('/boot/grub/grub.cfg') != main:
+        # the menu that has the new kernel; its former file has a second name while the new one takes its place
+        if os.path.exists('/boot/vmlinuz-' + release) and (
+                set(glob.glob('/boot/grub/grub.cfg*.old')) - menu or mark('/boot/grub/grub.cfg') != main):
             break
     elif mark('/boot/grub/grubenv') != env:
         break
     time.sleep(0.02)
 print('now', flush=True)
 """
+_FIRST = "TASK [Take the host's lease]"     # until then a run only reads
 PLACES = {"unpack": "inside dpkg's unpack", "initrd": "inside the initrd's write", "menu": "inside grub.cfg's write",
           "env": "inside grubenv's write"}
 
@@ -110,12 +113,23 @@ class Cuts:
         expect("the watcher watches", eye.stdout.readline() == b"ready\n")
         return eye
 
-    def at_random(self, seed: int, count: int, whole: float, say: Callable[[str], None]) -> int:
+    def measure(self) -> tuple[float, float]:
+        """A run without a cut: after how many seconds it begins to change the host, and after how many it ends."""
+        begun, known = time.monotonic(), self.rig.said()
+        child, first = self.rig.playing(*self.upgrade), None
+        while child.poll() is None:
+            time.sleep(0.2)
+            if first is None and _FIRST in self.rig.said(known):
+                first = time.monotonic() - begun
+        expect("a run without a cut ends well", child.returncode == 0 and first is not None, self.rig.said(known))
+        return first or 0.0, time.monotonic() - begun
+
+    def at_random(self, seed: int, count: int, within: tuple[float, float], say: Callable[[str], None]) -> int:
         """Cut at random moments; each run has to clear up after the cut before. How many runs came to their end."""
         dice, finished = random.Random(seed), 0
         self.restore()
         for number in range(1, count + 1):
-            moment = dice.uniform(0, whole)
+            moment = dice.uniform(*within)
             begun = time.monotonic()
             child = self.rig.playing(*self.upgrade)
             try:

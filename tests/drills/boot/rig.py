@@ -130,14 +130,18 @@ class Rig:
 
     def play(self, playbook: str, *options: str, timeout: float = 5400) -> tuple[int, str]:
         """Run a playbook to its end: how it ended, what it said."""
-        begun = self.log.stat().st_size if self.log.exists() else 0
+        begun = self.said()
         child = self.playing(playbook, *options)
         try:
             code = child.wait(timeout)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, 9)
             raise DrillError(f"{playbook}: no end after {timeout:.0f} s, see {self.log}") from None
-        return code, self.log.read_text(errors="replace")[begun:]
+        return code, self.said(begun)
+
+    def said(self, since: str = "") -> str:
+        """What playbooks said, all of it or what came since."""
+        return (self.log.read_text(errors="replace") if self.log.exists() else "")[len(since):]
 
     def module(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run one module on the machine; what it returns (a failed one has 'failed')."""

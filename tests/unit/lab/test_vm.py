@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ sys.path.insert(0, str(ROOT / "molecule" / "shared"))
 sys.path.insert(0, str(ROOT / "tests" / "drills"))
 
 from boot import cuts, drills, rig
-from lab import ports, settings, vm, vm_cli, vm_disks, vm_machine
+from lab import ports, settings, vm, vm_cli, vm_disks, vm_machine, vm_power
 
 
 @pytest.fixture
@@ -67,6 +69,39 @@ def test_a_process_id_that_another_program_has_by_now_is_not_the_machine(where):
     assert vm_machine.pid(made) is None
     vm_machine.cut(made)  # kills nothing
     assert "power cut" in made.console.read_text()
+
+
+def test_a_machine_that_restarts_gets_a_new_process_and_one_that_goes_off_gets_none(tmp_path):
+    starts = tmp_path / "starts"
+    program = tmp_path / "qemu"
+    program.write_text(
+        f"#!/bin/sh\necho \"$@\" >>{starts}\nread -r hello\n"
+        f"""if [ "$(wc -l <{starts})" -lt 3 ]; then why=guest-reset; else why=guest-shutdown; fi\n"""
+        """echo '{"QMP": {}}'\necho '{"event": "SHUTDOWN", "data": {"reason": "'$why'"}}'\n""")
+    program.chmod(0o755)
+    subprocess.run([sys.executable, vm_power.__file__, str(program), "-m", "1"], check=True, timeout=30)
+    assert starts.read_text().splitlines() == ["-m 1 -action reboot=shutdown -qmp stdio"] * 3
+    program.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
+    assert subprocess.run([sys.executable, vm_power.__file__, str(program)], check=False, timeout=30,
+                          capture_output=True).returncode == 3
+
+
+def test_a_cut_ends_the_whole_group_at_once(where):
+    made = machine(where)
+    script = f"import subprocess; subprocess.run(['sleep', '60'])  # {made.disk}"
+    mains = subprocess.Popen([sys.executable, "-c", script, str(made.disk)], start_new_session=True)
+    (made.folder / "pid").write_text(str(mains.pid))
+    while vm_machine.pid(made) is None:  # until it has its own command line
+        time.sleep(0.01)
+    vm_machine.cut(made)
+    assert mains.wait(10) == -9
+    assert not vm_machine._lives(mains.pid)
+
+
+def test_a_niceness_out_of_range_is_refused(monkeypatch):
+    monkeypatch.setenv("VM_NICE", "-30")
+    with pytest.raises(settings.LabError, match="'-30': a number from -20 to 19"):
+        vm_machine.niceness()
 
 
 def test_bases_of_an_older_recipe_go_unless_a_machine_or_a_saved_disk_stands_on_them(where):
