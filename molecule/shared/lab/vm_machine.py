@@ -55,7 +55,7 @@ def niceness() -> int:
     return value
 
 
-def _prefer(number: int) -> None:
+def prefer(number: int) -> None:
     """Niceness for the session of a process: Linux shares processors out by session first."""
     with contextlib.suppress(OSError):    # no such groups in this kernel, or switched off
         Path(f"/proc/{number}/autogroup").write_text(str(niceness()))
@@ -122,7 +122,7 @@ def start(where: vm.VmSettings, machine: vm.Machine) -> None:
         mains = subprocess.Popen([sys.executable, "-B", vm_power.__file__, *command], stdin=subprocess.DEVNULL,
                                  stdout=log, stderr=log, start_new_session=True)
     (machine.folder / "pid").write_text(str(mains.pid))
-    _prefer(mains.pid)
+    prefer(mains.pid)
     end = time.monotonic() + 60
     while not _control(machine.folder).exists():
         if mains.poll() is not None or time.monotonic() > end:

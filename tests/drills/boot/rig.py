@@ -67,6 +67,10 @@ class Rig:
         """Make it anew and switch it on."""
         expect("the machine starts", vm_cli.main(["up", self.name, "--anew", *options]) == 0)
 
+    def save(self, label: str) -> None:
+        """Keep its disk under a label, from which it can be made anew; it is off then."""
+        expect("its disk is kept", vm_cli.main(["save", self.name, label]) == 0)
+
     error = LabError
 
     def there(self) -> bool:
@@ -124,9 +128,11 @@ class Rig:
         with self.log.open("a") as log:
             log.write(f"\n=== {playbook} {' '.join(options)} ({time.strftime('%H:%M:%S')})\n")
             log.flush()
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 ["ansible-playbook", "-i", str(self.inventory), playbook, *options], cwd=ROOT, env=self._environment(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        vm_machine.prefer(child.pid)
+        return child
 
     def play(self, playbook: str, *options: str, timeout: float = 5400) -> tuple[int, str]:
         """Run a playbook to its end: how it ended, what it said."""
