@@ -15,8 +15,8 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import
 def gpu_operator_state(seen: Any) -> str:
     """Put it into words, or say what cannot be read."""
     try:
-        return operator.state(edge.plain(list(seen)))
-    except (edge.EdgeError, AttributeError, TypeError) as error:
+        return operator.state(edge.plain(dict(seen)))
+    except (edge.EdgeError, AttributeError, TypeError, ValueError) as error:
         raise AnsibleFilterError(f"gpu_operator_state: {error}") from error
 
 

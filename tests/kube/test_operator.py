@@ -99,7 +99,7 @@ def test_fields_that_the_api_server_dropped_fail_the_run(cluster: Cluster) -> No
                       gpu_operator_values={"driver": {"nvidiaDriverCRD": {"enabled": True}}})
     assert run.code != 0, run.output
     words = " ".join(run.output.split())
-    assert "The API server dropped NVIDIADriver driver-580: kernelModuleType" in words, run.output
+    assert "The API server dropped or changed NVIDIADriver driver-580: spec.kernelModuleType" in words, run.output
 
 
 def test_what_does_not_come_up_is_told_and_rolled_back(cluster: Cluster) -> None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +15,10 @@ from ..model import chart
 #: The CRD whose schema the planner looks into; of the others it needs the name alone.
 _WITH_SCHEMA = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com")
 _CRD_SUFFIXES = (".nvidia.com", ".nfd.k8s-sigs.io", ".monitoring.coreos.com")
-_OURS = ("nvidia", "gpu", "mig", "dcgm", "time-slicing", "device-plugin")
+_ABOUT_GPUS = ("nvidia", "gpu", "mig", "dcgm", "time-slicing", "device-plugin")
+#: On nodes: the labels that the role set; on other objects: made by the role, and taken out by it alone.
+LABELS_OF_OURS = "baremetal.nvidia/labels"
+MADE_BY = {"app.kubernetes.io/managed-by": "baremetal.nvidia"}
 
 
 class ClusterError(ValueError):
@@ -39,7 +44,8 @@ def shape(read: Mapping[str, Any]) -> dict[str, Any]:
                  if name.endswith(_CRD_SUFFIXES)},
         "operator": _release(read.get("release")),
         "drivers": [{"name": chart.at(one, "metadata.name"), "spec": one.get("spec") or {},
-                     "state": chart.text(one, "status.state")} for one in _objects(read, "drivers")],
+                     "state": chart.text(one, "status.state"), "ours": is_ours(one)}
+                    for one in _objects(read, "drivers")],
         "policies": [{"name": chart.at(one, "metadata.name"), "state": chart.text(one, "status.state")}
                      for one in _objects(read, "policies")],
         "config_maps": {chart.at(one, "metadata.name"): one.get("data") or {}
@@ -51,6 +57,12 @@ def shape(read: Mapping[str, Any]) -> dict[str, Any]:
                          for one in _objects(read, "prometheuses")],
         "values": read.get("values"),
     }
+
+
+def is_ours(one: Mapping[str, Any]) -> bool:
+    """Say whether the role made an object."""
+    labels = chart.at(one, "metadata.labels")
+    return isinstance(labels, Mapping) and MADE_BY.items() <= labels.items()
 
 
 def _objects(read: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
@@ -66,6 +78,7 @@ def _node(one: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": chart.at(one, "metadata.name"),
         "labels": chart.at(one, "metadata.labels") or {},
+        "ours": _listed((chart.at(one, "metadata.annotations") or {}).get(LABELS_OF_OURS)),
         "os_image": info.get("osImage"),
         "kernel": info.get("kernelVersion"),
         "runtime": info.get("containerRuntimeVersion"),
@@ -76,18 +89,32 @@ def _node(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _listed(text: object) -> list[str]:
+    return [part for part in str(text or "").split(",") if part]
+
+
 def _crd(one: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name = str(chart.at(one, "metadata.name"))
     return name, {"spec": one.get("spec") or {}} if name in _WITH_SCHEMA else {}
 
 
 def _release(status: object) -> dict[str, Any] | None:
-    if not isinstance(status, Mapping) or not status:
+    if not isinstance(status, Mapping) or not status or status.get("status") == "uninstalled":
         return None
     version = str(status.get("chart") or "").rpartition("-v")[2] or str(status.get("app_version") or "")
     return {"version": f"v{version.removeprefix('v')}", "values": dict(status.get("values") or {}),
-            "revision": status.get("revision"), "status": status.get("status")}
+            "revision": status.get("revision"), "status": status.get("status"),
+            "updated": _epoch(status.get("updated"))}
+
+
+def _epoch(told: object) -> float | None:
+    """Return helm's ``2026-11-30 10:33:01.123456789 +0000 UTC`` as seconds since the epoch, None if it is none."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)\S*\s*([+-]\d{4})?", str(told or ""))
+    if found is None:
+        return None
+    told_at = f"{found[1]} {found[2]} {found[3] or '+0000'}"
+    return datetime.datetime.strptime(told_at, "%Y-%m-%d %H:%M:%S %z").timestamp()
 
 
 def _about_gpus(name: str) -> bool:
-    return any(word in name for word in _OURS)
+    return any(word in name for word in _ABOUT_GPUS)

@@ -6,6 +6,7 @@ A stand-in of the outermost edge: real daemons would need nodes with GPUs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .kinds import Kind
@@ -19,18 +20,29 @@ OPERANDS = {
 
 
 class Controllers:
-    """Watches a store. ``broken``: operands whose pods never come up; ``log``: what a test pod prints."""
+    """Watches a store.
+
+    ``broken``: operands whose pods never come up. ``pod``: what becomes of a test pod, as (phase, log) or as a status;
+    it is asked with the pod. ``finalizer``: what the operator puts on its ClusterPolicy; ``stuck``: it never takes it
+    away.
+    """
 
     def __init__(self, store: Store, namespace: str = "gpu-operator") -> None:
         self.store = store
         self.namespace = namespace
         self.broken: set[str] = set()
-        self.log = ""
+        self.pod: Callable[[dict[str, Any]], tuple[dict[str, Any], str]] = lambda _pod: ({"phase": "Succeeded"}, "")
+        self.finalizer = ""
+        self.stuck = False
         store.watchers.append(self.saw)
 
     def saw(self, kind: Kind, seen: dict[str, Any]) -> None:
         """React to a change of an object."""
-        if kind.kind == "ClusterPolicy":
+        if seen["metadata"].get("deletionTimestamp"):
+            self._let_go(kind, seen)
+        elif kind.kind == "ClusterPolicy":
+            if self.finalizer:
+                seen["metadata"]["finalizers"] = [self.finalizer]
             self._operands(seen)
             self._status(seen, "ready" if not self.broken else "notReady")
         elif kind.kind == "NVIDIADriver":
@@ -42,10 +54,17 @@ class Controllers:
                               "conditions": [{"type": "Available", "status": "True"}, {
                                   "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}
         elif kind.kind == "Pod" and "status" not in seen:
-            seen["status"] = {"phase": "Succeeded"}
-            seen["metadata"].setdefault("annotations", {})["emulator/log"] = self.log
+            seen["status"], log = self.pod(seen)
+            seen["metadata"].setdefault("annotations", {})["emulator/log"] = log
         elif kind.kind == "Namespace":
             seen["status"] = {"phase": "Active"}
+
+    def _let_go(self, kind: Kind, seen: dict[str, Any]) -> None:
+        """Answer a deletion, as the operator does while it runs."""
+        runs = ("apps", "deployments", self.namespace, "gpu-operator") in self.store.objects
+        if runs and not self.stuck and seen["metadata"].get("finalizers"):
+            seen["metadata"]["finalizers"] = []
+            self.store.delete(kind, seen["metadata"].get("namespace", ""), seen["metadata"]["name"])
 
     @staticmethod
     def _status(seen: dict[str, Any], state: str) -> None:
@@ -65,7 +84,9 @@ class Controllers:
                 self.store.objects.pop(key, None)
                 continue
             if key not in self.store.objects:
-                meta = {"name": name, "labels": {"app": name}}
+                owner = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": policy["metadata"]["name"],
+                         "uid": policy["metadata"]["uid"]}
+                meta = {"name": name, "labels": {"app": name}, "ownerReferences": [owner]}
                 self.store.create(kind, self.namespace, {"metadata": meta, "spec": {}})
             ready = 0 if name in self.broken else nodes
             self.store.objects[key]["status"] = {"desiredNumberScheduled": nodes, "numberReady": ready,

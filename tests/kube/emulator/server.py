@@ -24,7 +24,7 @@ _PATH = re.compile(
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one store. ``faults`` maps a pattern of ``VERB path`` to (code, reason, message)."""
+    """Serves one store. ``faults`` maps a pattern of ``VERB path`` to (code, reason, message), ``slow`` to seconds."""
 
     daemon_threads = True
 
@@ -33,6 +33,7 @@ class Server(ThreadingHTTPServer):
         self.version = version
         self.token = token
         self.faults: dict[str, tuple[int, str, str]] = {}
+        self.slow: dict[str, float] = {}
         super().__init__(("127.0.0.1", port), _Handler)
 
     @property
@@ -118,6 +119,9 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.server.token
         if token is not None and self.headers.get("Authorization") != f"Bearer {token}":
             raise Refused(401, "Unauthorized", "Unauthorized")
+        for pattern, seconds in self.server.slow.items():
+            if re.search(pattern, f"{self.command} {path}"):
+                time.sleep(seconds)
         for pattern, (code, reason, message) in self.server.faults.items():
             if re.search(pattern, f"{self.command} {path}"):
                 raise Refused(code, reason, message)
@@ -202,13 +206,10 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, store.get(kind, where, name) if dry else store.delete(kind, where, name)
         if self.command == "PUT":
             return 200, self._dry(store, dry, lambda: store.replace(kind, where, name, given))
-        applies = "apply-patch" in (self.headers.get("Content-Type") or "")
-        try:
-            before = store.get(kind, where, name)
-        except Refused:
-            if not applies:
-                raise
-            return 201, self._dry(store, dry, lambda: store.create(kind, where, given))
+        if "apply-patch" in (self.headers.get("Content-Type") or ""):
+            manager = query.get("fieldManager", "")
+            return 200, self._dry(store, dry, lambda: store.apply(kind, where, name, given, manager, dry))
+        before = store.get(kind, where, name)
         after = _json_patch(before, given) if isinstance(given, list) else merge(before, given)
         after["metadata"].pop("resourceVersion", None)
         return 200, self._dry(store, dry, lambda: store.replace(kind, where, name, after))

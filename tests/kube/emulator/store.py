@@ -37,6 +37,7 @@ class Store:
         self.changes = 0
         self.writes: list[str] = []    # what clients changed, for the tests: "PATCH nodes/g1"
         self.events: list[tuple[int, str, Key, Object]] = []    # what watchers over HTTP are told
+        self.applied: dict[tuple[Key, str], Object] = {}    # what each field manager applied last
         self._built_in = built_in()
 
     def kinds(self) -> list[Kind]:
@@ -79,6 +80,18 @@ class Store:
             meta["namespace"] = namespace
         return self._keep(kind, key, given)
 
+    def apply(self, kind: Kind, namespace: str, name: str, given: Object, manager: str, dry: bool = False) -> Object:
+        """Server-side apply: what is given, less what the same manager applied before and leaves out now."""
+        key = (kind.group, kind.plural, namespace, name)
+        before = self.applied.get((key, manager))
+        if not dry:
+            self.applied[key, manager] = copy.deepcopy(given)
+        if key not in self.objects:
+            return self.create(kind, namespace, copy.deepcopy(given))
+        after = merge(_without(self.get(kind, namespace, name), before or {}, given), given)
+        after["metadata"].pop("resourceVersion", None)
+        return self.replace(kind, namespace, name, after)
+
     def replace(self, kind: Kind, namespace: str, name: str, given: Object) -> Object:
         """Put an object in the place of the one that is there. Raises Refused."""
         before = self.get(kind, namespace, name)
@@ -102,9 +115,7 @@ class Store:
         if found["metadata"].get("finalizers"):
             found["metadata"]["deletionTimestamp"] = "2026-11-30T00:00:00Z"
             return self._keep(kind, key, found)
-        del self.objects[key]
-        self.changes += 1
-        self.events.append((self.changes, "DELETED", key, found))
+        self._gone(key)
         if kind.plural == "namespaces":
             for other in [one for one in self.objects if one[2] == name]:
                 del self.objects[other]
@@ -113,6 +124,19 @@ class Store:
                 for other in [one for one in self.objects if one[:2] == (gone.group, gone.plural)]:
                     del self.objects[other]
         return found
+
+    def _gone(self, key: Key) -> None:
+        """Take an object out, and what it owns."""
+        found = self.objects.pop(key)
+        self.applied = {told: one for told, one in self.applied.items() if told[0] != key}
+        self.changes += 1
+        self.events.append((self.changes, "DELETED", key, found))
+        uid = found["metadata"]["uid"]
+        owned = [other for other, one in self.objects.items()
+                 if uid in (owner.get("uid") for owner in one["metadata"].get("ownerReferences") or ())]
+        for other in owned:
+            if other in self.objects:
+                self._gone(other)
 
     def _keep(self, kind: Kind, key: Key, given: Object) -> Object:
         kept = copy.deepcopy(given)
@@ -138,7 +162,8 @@ class Store:
                               "conditions": [{"type": "Established", "status": "True"},
                                              {"type": "NamesAccepted", "status": "True"}]}
         if kept["metadata"].get("deletionTimestamp") and not kept["metadata"].get("finalizers"):
-            self.objects.pop(key, None)
+            if key in self.objects:
+                self._gone(key)
             return self._as(kind, kept)
         self.objects[key] = kept
         for watcher in self.watchers:
@@ -164,12 +189,34 @@ def merge(before: Any, patch: Any) -> Any:
     return merged
 
 
+def _without(present: Any, before: Any, given: Any) -> Any:
+    """Return what is there less the keys that were applied before and are not any more."""
+    if not (isinstance(present, Mapping) and isinstance(before, Mapping)):
+        return present
+    kept = {}
+    for key, value in present.items():
+        if key in before and isinstance(given, Mapping) and key not in given:
+            if isinstance(before[key], Mapping) and isinstance(value, Mapping):    # others may own keys beside ours
+                left = _without(value, before[key], {})
+                if left:
+                    kept[key] = left
+            continue
+        inner = given.get(key) if isinstance(given, Mapping) else None
+        kept[key] = _without(value, before.get(key), inner)
+    return kept
+
+
 def _body(one: Object) -> Object:
     return {key: value for key, value in one.items() if key not in ("metadata", "apiVersion", "kind")}
 
 
 def _immutable(kind: Kind, before: Object, after: Object) -> None:
-    """Refuse what the CEL rules of NVIDIADriver refuse: these fields never change."""
+    """Refuse what a server refuses: fields of NVIDIADriver (CEL rules) and of PriorityClass that never change."""
+    if kind.kind == "PriorityClass":
+        for field in ("value", "preemptionPolicy"):
+            if before.get(field) != after.get(field):
+                raise Refused(422, "Forbidden", f"PriorityClass.scheduling.k8s.io: {field}: Forbidden: may not be "
+                                                f"changed in an update")
     if kind.kind != "NVIDIADriver":
         return
     for field in ("driverType", "usePrecompiled"):

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...model.cluster import DRIVER_LABEL, Cluster
 from ...model.operator import OperatorDecision
 from ...rules import operator as rules
 from ...rules.context import Context
+from .objects import LABEL
 
 
 def mend(context: Context, here: Cluster, decision: OperatorDecision) -> None:
@@ -25,16 +26,55 @@ def mend(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         decision.labels.setdefault(DRIVER_LABEL, None)
 
 
-def differing(here: Cluster, labels: Mapping[str, Mapping[str, str | None]]) -> dict[str, Any]:
+def differing(
+    here: Cluster, labels: Mapping[str, Mapping[str, str | None]], hosts: Iterable[str] = (), by_objects: bool = True
+) -> dict[str, Any]:
     """Return ``{node: {label: value or None}}``, only what is to change; None takes a label away.
 
-    ``labels`` are those that are wanted by host; hosts that are no nodes are left out.
+    ``labels`` are those that are wanted by host; hosts that are no nodes are left out. On nodes of ``hosts`` the labels
+    that an earlier run set go where nobody wants them any more; what an object of the cluster selects by
+    (``by_objects``: NVIDIADriver objects are in use) stays, since `auto` leaves it unsaid.
     """
     found: dict[str, dict[str, str | None]] = {}
-    for host, wanted in sorted(labels.items()):
-        node = here.node_of(host)
-        changes = {label: value for label, value in wanted.items()
-                   if node is not None and node.labels.get(label) != value}
-        if node is not None and changes:
+    for host in sorted({*labels, *hosts}):
+        node, wanted = here.node_of(host), dict(labels.get(host) or {})
+        if node is None:
+            continue
+        for label in sorted(node.ours - set(wanted)):
+            if not (by_objects and label == LABEL):
+                wanted[label] = None
+        changes = {label: value for label, value in wanted.items() if node.labels.get(label) != value}
+        if changes:
             found.setdefault(node.name, {}).update(changes)
+    return found
+
+
+def marks(here: Cluster, labels: Mapping[str, Mapping[str, str | None]], changes: Mapping[str, Any]) -> dict[str, str]:
+    """Return by node what the labels of ours are after ``changes``, as the text that an annotation holds.
+
+    A label that was only mended (set back to true, taken away) is nobody's.
+    """
+    found = {}
+    for host, wanted in labels.items():
+        node = here.node_of(host)
+        if node is not None and node.name in changes:
+            set_ = {label for label, value in wanted.items() if value not in (None, "true")}
+            kept = {label for label in node.ours if label not in changes[node.name]}
+            found[node.name] = ",".join(sorted(set_ | kept))
+    for name in changes:
+        found.setdefault(name, "")
+    return found
+
+
+def former(here: Cluster, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, Any]:
+    """Return the labels as they are before ``changes``; what is mended by them stays mended."""
+    found: dict[str, dict[str, str | None]] = {}
+    for name, changed in changes.items():
+        node = here.node_of(name)
+        before = {label: node.labels.get(label) for label in changed} if node is not None else {}
+        kept = {label: value for label, value in before.items()
+                if not str(value).endswith("paused-for-driver-upgrade")
+                and not (label == DRIVER_LABEL and value == "pre-installed" and changed[label] is None)}
+        if kept:
+            found[name] = kept
     return found
