@@ -117,7 +117,8 @@ class ActionModule(ActionBase):
 
         try:
             more = () if cluster is None else (cluster,)
-            plan = planner.plan(host, self._with_controller(facts), policy, matrix, _today(now), *more)
+            whole = self._with_controller(facts, variables.get("group_names") if policy.get("gpu_sharing") else None)
+            plan = planner.plan(host, whole, policy, matrix, _today(now), *more)
         except planner.refusals as error:  # pylint: disable=catching-non-exception
             raise _Refused(str(error)) from error
         plan.update(run_id=freshness.RUN_ID, digests=digests, facts_age=age, facts_from=source)
@@ -221,9 +222,11 @@ class ActionModule(ActionBase):
                 f"baremetal.nvidia.gpu_facts again, or set gather: always so that it is run here."
             )
 
-    def _with_controller(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """Return the facts with what only the controller knows: its ansible-core, and why package lists stayed old."""
-        whole = {**facts, "controller": {"ansible_core": core_version}}
+    def _with_controller(self, facts: dict[str, Any], groups: Any = None) -> dict[str, Any]:
+        """Return the facts with what only the controller knows: ansible-core, inventory groups, why lists stayed old."""
+        whole: dict[str, Any] = {**facts, "controller": {"ansible_core": core_version}}
+        if groups:
+            whole["controller"]["groups"] = edge.plain(groups, "group_names")
         refresh_error = self._task.args.get("refresh_error")
         if refresh_error:
             packages = facts.get("packages")

@@ -29,6 +29,7 @@ class System:
     codename: Maybe[str]
     virt: Maybe[str]
     init: Maybe[str]
+    python: Maybe[str]
 
     @property
     def name(self) -> str:
@@ -126,6 +127,7 @@ class Gpu:
     mig_pending: Maybe[bool]
     fabric_state: Maybe[str]
     fabric_status: Maybe[str]
+    persistence: Maybe[bool] = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class Driver:
     fabricmanager: Maybe[str]
     fabricmanager_active: Maybe[bool]
     persistenced_active: Maybe[bool]
+    persistenced_command: Maybe[str]
     processes: Maybe[float]
 
 
@@ -299,6 +302,7 @@ def _system(reader: Reader) -> System:
         codename=reader.text("os.codename"),
         virt=reader.text("os.virt"),
         init=reader.text("os.init"),
+        python=reader.text("os.python"),
     )
 
 
@@ -395,6 +399,7 @@ def _gpus(reader: Reader) -> Maybe[tuple[Gpu, ...]]:
             mig_pending=row.flag("mig.pending"),
             fabric_state=row.text("fabric.state"),
             fabric_status=row.text("fabric.status"),
+            persistence=row.flag("persistence"),
         )
         for index, row in enumerate(rows)
     )
@@ -429,6 +434,7 @@ def _driver(reader: Reader) -> Driver:
         fabricmanager=reader.text("driver.fabricmanager.version"),
         fabricmanager_active=reader.flag("driver.fabricmanager.active"),
         persistenced_active=reader.flag("driver.persistenced.active"),
+        persistenced_command=reader.text("driver.persistenced.command"),
         processes=reader.number("driver.processes"),
     )
 

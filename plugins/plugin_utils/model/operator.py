@@ -23,6 +23,7 @@ class OperatorDecision:
     driver_owner: Owner = "none"
     toolkit_owner: Owner = "none"
     sharing: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)    # mode; exporter and groups where its list is ours
     config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -33,5 +34,5 @@ class OperatorDecision:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision as plain data."""
-        names = ("version", "values", "drivers", "labels", "sharing", "config_maps", "because")
+        names = ("version", "values", "drivers", "labels", "metrics", "sharing", "config_maps", "because")
         return {name: getattr(self, name) for name in names}

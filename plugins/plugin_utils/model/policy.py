@@ -118,6 +118,26 @@ def _version(name: str, value: Any, entry: Mapping[str, Any]) -> str:
     return text
 
 
+_MODULES = ("nvidia", "nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia_peermem")
+
+
+def _module_options(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    checked: dict[str, dict[str, str]] = {}
+    for module, options in _mapping(name, value, entry).items():
+        plain = str(module).replace("-", "_")
+        if plain not in _MODULES:
+            raise PolicyError(name, module, f"the modules {', '.join(_MODULES)}")
+        if not isinstance(options, Mapping) or not options:
+            raise PolicyError(f"{name}.{module}", options, "a mapping of options, such as {modeset: 1}")
+        for key, given in options.items():
+            text = str(int(given)) if isinstance(given, bool) else str(given)
+            good = isinstance(given, (str, int)) and re.fullmatch(r"[^\s\"'\\#]{1,256}", text)
+            if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", key) or not good:
+                raise PolicyError(f"{name}.{module}.{key}", given, "a whole number or a text without blanks and quotes")
+            checked.setdefault(plain, {})[str(key)] = text
+    return checked
+
+
 def _secret(name: str, value: Any, entry: Mapping[str, Any]) -> bool:
     """Say that a secret is given. The value itself goes no further: plans are printed, stored and handed on."""
     if value is True:  # checked before
@@ -300,6 +320,7 @@ _CHECKS: Mapping[str, _Check] = {
     "list": _list,
     "gpu_driver_branch": _branch,
     "gpu_driver_version": _driver_version,
+    "gpu_driver_module_options": _module_options,
     "gpu_mok_password": _secret,
     "gpu_toolkit_version": _version,
     "gpu_kernel_release": _release,

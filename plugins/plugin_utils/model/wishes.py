@@ -24,6 +24,7 @@ class Wishes:
     driver_runfile: str
     driver_owner: str
     operator_version: str | None
+    operator_monitoring: str
     sharing: list[dict[str, Any]]
     cuda: str | None
     frameworks: Mapping[str, str]
@@ -60,6 +61,8 @@ class Wishes:
     containerd_registry_config_path: str | None
     containerd_registry_hosts: Mapping[str, Any]
     containerd_systemd_cgroup: bool | None
+    driver_module_options: Mapping[str, Mapping[str, Any]]
+    driver_peermem: bool
     mok_password: bool | None
     reboot_allowed: bool
     containerd_restart_allowed: bool

@@ -70,6 +70,7 @@ def wrong_layout(context: Context) -> Iterator[Hit]:
         yield Hit("mig.strategy", f"mig.strategy is {strategy!r}", "use none, single or mixed")
     node = context.cluster.node_of(context.name) if context.cluster is not None else None
     layout = node.labels.get(LAYOUT, "") if node is not None else ""
+    layout = (context.operator.sharing.get("labels") or {}).get(LAYOUT, layout)
     if node is None or not layout or layout == "all-disabled":
         return
     if layout == "all-balanced" and strategy in (chart.ABSENT, "single"):

@@ -20,7 +20,7 @@ from .context import Candidate, Context
 FAMILIES = (
     "gpu", "driver", "secure_boot", "kernel", "kernel_moves", "packages", "sources", "cuda", "cuda_toolkit",
     "containers", "containerd", "devices", "health", "system", "operator", "operator_values", "operator_driver",
-    "operator_objects", "operator_runtime", "sharing", "mig", "monitoring",
+    "operator_objects", "operator_runtime", "sharing", "sharing_groups", "mig", "monitoring",
 )
 
 

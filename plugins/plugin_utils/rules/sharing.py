@@ -14,9 +14,11 @@ from ..model.version import try_loose
 from . import plugin_config
 from .context import Context
 from .registry import Hit, plan_rule
+from .sharing_groups import CONFIG_LABEL, GROUP_LABEL
 
 _CONFIG = "devicePlugin.config"
-_NODE_LABEL = "nvidia.com/device-plugin.config"
+_NODE_LABEL = CONFIG_LABEL
+_LAYOUT = "nvidia.com/mig.config"
 _PLUGIN = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md"
 _SHARING = "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html"
 
@@ -28,6 +30,9 @@ def _values(context: Context) -> Mapping[str, Any]:
 def _data(context: Context) -> Mapping[str, Any] | None:
     """Return the configurations by key, None if nobody can tell."""
     values = _values(context)
+    planned = context.operator.config_maps if context.operator is not None else {}
+    if chart.text(values, f"{_CONFIG}.name") in planned:
+        return planned[str(chart.text(values, f"{_CONFIG}.name"))]
     if chart.flag(values, f"{_CONFIG}.create"):
         data = chart.at(values, f"{_CONFIG}.data")
         return data if isinstance(data, Mapping) else {}
@@ -35,9 +40,24 @@ def _data(context: Context) -> Mapping[str, Any] | None:
     return context.cluster.config_maps.get(name) if context.cluster is not None and name is not None else None
 
 
+def _key(context: Context) -> str | None:
+    """Return the key of the configuration that the host's node gets; None if nobody can tell, "" where it gets none."""
+    told = context.operator.sharing.get("labels") if context.operator is not None else None
+    node = context.cluster.node_of(context.name) if context.cluster is not None else None
+    if node is None:
+        return None
+    label = told[_NODE_LABEL] if told and _NODE_LABEL in told else node.labels.get(_NODE_LABEL)
+    return label or chart.text(_values(context), f"{_CONFIG}.default") or ""
+
+
 def _configs(context: Context) -> Iterator[tuple[str, Any]]:
-    """Yield key and parsed configuration of each text that can be read."""
-    for key, text in (_data(context) or {}).items():
+    """Yield key and parsed configuration of each text that can be read and is for the host's node."""
+    data, mine = _data(context) or {}, _key(context)
+    if mine == "":
+        mine = "default" if "default" in data else next(iter(data)) if len(data) == 1 else ""
+    for key, text in data.items():
+        if mine is not None and key != mine:
+            continue
         config = plugin_config.parse(text) if isinstance(text, str) else None
         if config is not None and isinstance(config.tree, Mapping):
             yield str(key), config.tree
@@ -84,7 +104,7 @@ def not_found(context: Context) -> Iterator[Hit]:
                   f"set {_CONFIG}.default to one of {keys}")
     for node in context.cluster.gpu_nodes if context.cluster is not None else ():
         label = node.labels.get(_NODE_LABEL)
-        if label and label not in data:
+        if label and label not in data and GROUP_LABEL not in node.labels:
             yield Hit(f"{node.name} {_NODE_LABEL}", f"{node.name} asks for the configuration {label}, which is no key "
                                                     f"of {name}; there are {keys}",
                       f"label {node.name} {_NODE_LABEL} with one of {keys}")
@@ -131,12 +151,14 @@ def mps_lacks(context: Context) -> Iterator[Hit]:
                                  "is false: the control daemon goes nowhere", "set gfd.enabled: true",
                   severity="warning")
     strategy = chart.text(values, "mig.strategy")
-    if strategy in ("single", "mixed"):
-        yield Hit("mig.strategy", f"{about} works on whole GPUs alone, and mig.strategy is {strategy}",
-                  "set mig.strategy: none", severity="warning")
+    if strategy == "mixed" and not context.wishes.sharing:
+        yield Hit("mig.strategy", f"{about} works on whole GPUs alone: under mig.strategy mixed the device plugin "
+                                  "ends with an error", "set mig.strategy: none")
     here = context.cluster.node_of(context.name) if context.cluster is not None else None
-    layout = here.labels.get("nvidia.com/mig.config", "all-disabled") if here is not None else "all-disabled"
-    partitioned = any(card.gpu.mig is True for card in each(context.cards))
+    layout = here.labels.get(_LAYOUT, "all-disabled") if here is not None else "all-disabled"
+    planned = (context.operator.sharing.get("labels") or {}) if context.operator is not None else {}
+    layout = planned.get(_LAYOUT, layout)
+    partitioned = any(card.gpu.mig is True for card in each(context.cards)) and _LAYOUT not in planned
     if partitioned or layout not in ("all-disabled", ""):
         what = f"{here.name} has the MIG layout {layout}" if here is not None and layout != "all-disabled" else (
             f"{context.name} has GPUs in MIG mode")

@@ -12,7 +12,7 @@ from ...model import chart
 from ...model.cluster import Cluster
 from ...model.operator import OperatorDecision
 from ...model.plan import Change
-from ...rules import chart_keys
+from ...rules import chart_keys, mig, plugin_config
 from ...rules.context import Context
 
 ROLE = "gpu_operator"
@@ -37,8 +37,10 @@ def changes(context: Context) -> Iterator[Change]:
         return
     yield from _crds(here, decision)
     yield from _labels(context, here, decision)
+    yield from _config_maps(here, decision)
     yield from _release(here, decision)
     yield from _objects(here, decision)
+    yield from _sharing(context, here, decision)
 
 
 def _crds(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
@@ -95,6 +97,38 @@ def _labels(context: Context, here: Cluster, decision: OperatorDecision) -> Iter
         there = node.labels.get(label) if node is not None else None
         if there != value:
             yield Change(ROLE, "label", f"{node.name if node is not None else context.name} {label}", there, value)
+
+
+def _config_maps(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    """What a ConfigMap has beyond the host's own part belongs to other hosts."""
+    for name, data in decision.config_maps.items():
+        there = here.config_maps.get(name)
+        differing = [key for key, text in data.items() if not _part(text, (there or {}).get(key))]
+        if differing:
+            yield Change(ROLE, "config_map", name, None if there is None else ", ".join(sorted(there)),
+                         ", ".join(sorted(data)), why=f"new or different: {', '.join(differing)}")
+
+
+def _part(wanted: str, there: object) -> bool:
+    """Say whether a text is there, or, of MIG layouts, each of its layouts is among those that are."""
+    if wanted == there or not isinstance(there, str):
+        return wanted == there
+    mine, theirs = (chart.at(plugin_config.parse(text).tree, "mig-configs") for text in (wanted, there))
+    if not isinstance(mine, Mapping) or not isinstance(theirs, Mapping):
+        return False
+    return all(all(entry in (theirs.get(name) or []) for entry in entries) for name, entries in mine.items())
+
+
+def _sharing(context: Context, here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
+    """The labels by which a node shares its GPUs; a layout of MIG waits while something computes on them."""
+    node = here.node_of(context.name)
+    busy = isinstance(context.host.driver.processes, int) and context.host.driver.processes > 0
+    for label, value in (decision.sharing.get("labels") or {}).items() if node is not None else ():
+        there = node.labels.get(label) if node is not None else None
+        if there != value:
+            waits = busy and label == mig.LAYOUT and not context.wishes.processes_may_stop
+            yield Change(ROLE, "label", f"{node.name if node is not None else ''} {label}", there, value,
+                         needs="gpu_processes_may_stop" if waits else None)
 
 
 def _release(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...model import cluster as clusters
 from ...model.operator import OperatorDecision
 from ...rules.context import Context
-from . import driver, nodes, objects, owners, releases, runtime, values
+from . import driver, metrics, nodes, objects, owners, releases, runtime, sharing, values
 
 __all__ = ["fill"]
 
@@ -26,7 +26,9 @@ def fill(context: Context, cluster: object) -> None:
     owners.fill(context, here, decision)
     driver.fill(context, here, decision)
     runtime.fill(context, here, decision)
+    sharing.fill(context, here, decision)
     values.finish(context, here, decision)
+    metrics.fill(context, here, decision)
     objects.fill(context, here, decision)
     nodes.mend(context, here, decision)
 

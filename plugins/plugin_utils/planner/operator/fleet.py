@@ -13,10 +13,12 @@ from typing import Any
 from ...model import chart
 from ...model.cluster import DRIVER_LABEL
 from ...model.version import try_loose
+from . import metrics, sharing
 from .objects import LABEL, spec
 
 _TOOLKIT_LABEL = "nvidia.com/gpu.deploy.container-toolkit"
 _DRIVER_KEYS = ("version", "usePrecompiled", "kernelModuleType", "useOpenKernelModules")
+_SETTLED_BELOW = ("driver.nvidiaDriverCRD.", "dcgmExporter.config")
 _SETTLED = ("driver", "toolkit", "driver.enabled", "toolkit.enabled", "driver.nvidiaDriverCRD",
             *(f"driver.{key}" for key in _DRIVER_KEYS))
 
@@ -27,6 +29,8 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     decided = {host: one for host, one in told.items() if one}
     if not decided:
         return None
+    shared = sharing.together({host: one.get("sharing") or {} for host, one in decided.items()})
+    decided = {host: {**one, "values": shared.settle(one["values"])} for host, one in decided.items()}
     owned = {host: one for host, one in decided.items() if _has(one, "driver")}
     first = next(iter((owned or decided).values()))
     values = chart.copy(first["values"])
@@ -36,12 +40,16 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     labels: dict[str, dict[str, str | None]] = {host: dict(one["labels"]) for host, one in decided.items()}
     _owners(decided, values, labels)
     drivers = _drivers(owned, values, labels, first["version"])
+    watched = metrics.together(values, decided.values())
     return {
         "version": first["version"],
+        "monitoring": watched,
         "values": values,
         "drivers": drivers,
         "labels": {host: told for host, told in sorted(labels.items()) if told},
-        "conflicts": _conflicts(decided),
+        "sharing": shared.as_dict(values),
+        "conflicts": [*_conflicts(decided), *({"path": path, "wanted": wanted}
+                                              for path, wanted in sorted(shared.differing.items()))],
     }
 
 
@@ -124,7 +132,7 @@ def _conflicts(decided: Mapping[str, Any]) -> list[dict[str, Any]]:
     paths = {path for one in decided.values() for path in chart.differing(first["values"], one["values"])}
     found = []
     for path in sorted(paths):
-        if path in _SETTLED or path.startswith("driver.nvidiaDriverCRD."):
+        if path in _SETTLED or path.startswith(_SETTLED_BELOW):
             continue
         part = path.split(".")[0]
         concerned = {host: one for host, one in decided.items() if part not in ("driver", "toolkit") or _has(one, part)}

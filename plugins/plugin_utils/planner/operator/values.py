@@ -68,7 +68,9 @@ def settle(here: Cluster, decision: OperatorDecision, path: str, value: Any) -> 
 
 
 def _mig(context: Context, here: Cluster, decision: OperatorDecision) -> None:
-    """Set the strategy that the nodes' layouts or MPS need; else the chart's own does."""
+    """Set the strategy that the nodes' layouts or MPS need; else the chart's own does. Groups have theirs already."""
+    if context.wishes.sharing:
+        return
     layouts = {node.labels.get(mig.LAYOUT, "") for node in here.gpu_nodes} - {"", "all-disabled"}
     if "all-balanced" in layouts:
         chart.put_if_absent(decision.values, "mig.strategy", "mixed")

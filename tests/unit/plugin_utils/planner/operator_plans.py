@@ -163,6 +163,10 @@ PLANS = [
         labels={"nvidia.com/mig.config": "all-balanced"},
         values={"migManager": {"env": [{"name": "WITH_REBOOT", "value": True}]}},
     ),
+    Wanted("groups", [{**OPERATOR, "gpu_sharing": [{"name": "jobs", "preset": "batch"}]},
+                      {**OPERATOR, "gpu_sharing": [{"name": "web", "preset": "serving"}]}]),
+    Wanted("groups-of-mig", [{**OPERATOR, "gpu_sharing": [
+        {"name": "own", "strategy": "mig", "mig_profile": {"3g.40gb": 1, "1g.10gb": 4}, "replicas": 2}]}]),
     Wanted("nri", [OPERATOR], since="v26.3.3", values={"cdi": {"enabled": True, "nriPluginEnabled": True}}),
     Wanted(
         "exporter",

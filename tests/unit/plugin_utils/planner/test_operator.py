@@ -21,7 +21,8 @@ NOW = datetime.date(2026, 11, 30)
 CASES = pathlib.Path(run.__file__).parent
 CLUSTER_CASES = [
     case
-    for name in ("operator", "operator_settings", "sharing", "monitoring", "rules/operator", "rules/sharing")
+    for name in ("operator", "operator_settings", "sharing", "monitoring", "rules/operator", "rules/sharing",
+                 "rules/sharing_groups")
     for case in run.load(CASES / f"{name}.yml")
     if case.get("cluster")
 ]
@@ -49,13 +50,16 @@ def carried_out(case: dict[str, Any]) -> dict[str, Any]:
     cluster["operator"] = {"version": decision["version"], "values": decision["values"]}
     there = {one["name"]: one for one in cluster.get("drivers") or []}
     cluster["drivers"] = list({**there, **{one["name"]: one for one in decision["drivers"]}}.values())
+    cluster["config_maps"] = {**(cluster.get("config_maps") or {}), **decision["config_maps"]}
     for change in (*first["changes"], *first["pending"]):
         if change["role"] == "gpu_operator" and change["action"] == "crd":
             cluster["crds"][change["target"]] = {}
         elif change["role"] == "gpu_operator" and change["action"] == "label":
             name, label = change["target"].split()
             node = next((one for one in cluster["nodes"] if one["name"] == name), None)
-            if node is not None:
+            if node is not None and change["after"] is None:
+                node["labels"].pop(label, None)
+            elif node is not None:
                 node["labels"][label] = change["after"]
     return after
 

@@ -1,0 +1,233 @@
+# Copyright (c) 2026, baremetal.nvidia maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Groups of nodes that share their GPUs: chart values, ConfigMaps and node labels.
+
+The labels are not among those of the decision: a node is emptied before its GPUs change, so the role sets them last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ...model import chart
+from ...model.cluster import Cluster
+from ...model.operator import OperatorDecision
+from ...model.sharing import BALANCED, WHOLE, Group, read
+from ...rules import mig, mig_layout, plugin_config, sharing_groups
+from ...rules.context import Context
+
+PLUGIN_MAP, MIG_MAP, MIG_KEY = "baremetal-nvidia-sharing", "baremetal-nvidia-mig", "config.yaml"
+# What reads a ConfigMap when it starts and never again; the operator does not restart it.
+_READERS = {
+    PLUGIN_MAP: ("nvidia-device-plugin-daemonset", "nvidia-device-plugin-mps-control-daemon", "gpu-feature-discovery"),
+    MIG_MAP: ("nvidia-mig-manager",),
+}
+GROUP_LABEL = sharing_groups.GROUP_LABEL
+_PLUGIN, _MIG = "devicePlugin.config", "migManager.config"
+
+
+def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
+    """Fill in what the groups of the policy mean for the node, and the values for all of them."""
+    groups, node, mine = read(context.wishes.sharing), here.node_of(context.name), sharing_groups.groups_of(context)
+    group = mine[0] if len(mine) == 1 else None
+    asked = here.values is not None and chart.at(here.values, "mig.strategy") is not chart.ABSENT
+    if groups:
+        settle(decision.values, groups, asked)
+    else:
+        _keep(here, decision)
+    told = decision.sharing
+    told.update(groups=[one.as_dict() for one in groups], strategy_asked=asked, group=None, layouts={}, labels={})
+    if group is not None:
+        told["group"] = group.name
+        decision.because.append(f"sharing: group {group.name}, {group.strategy.replace('_', '-')}")
+    if group is not None and group.strategy == "mig":
+        told["layouts"] = mig_layout.entries(context, group)
+    if node is not None and len(mine) < 2:
+        told["labels"] = _labels(group, node.labels)
+    decision.config_maps = config_maps(groups, decision.values, told["layouts"])
+
+
+def _keep(here: Cluster, decision: OperatorDecision) -> None:
+    """Keep what other hosts' groups may need; :func:`settle` takes it back where no host has any."""
+    if PLUGIN_MAP not in here.config_maps and MIG_MAP not in here.config_maps:
+        return
+    for path in (f"{_PLUGIN}.name", f"{_PLUGIN}.default", f"{_MIG}.name", "mig.strategy"):
+        before = chart.at(here.installed_values, path)
+        if before is not chart.ABSENT:
+            chart.put_if_absent(decision.values, path, before)
+
+
+def _labels(group: Group | None, have: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the labels of a node; of a node that was in a group and is no longer, how they are taken back."""
+    if group is None and GROUP_LABEL not in have:
+        return {}
+    wanted: dict[str, str | None] = {GROUP_LABEL: group.name if group is not None else None}
+    wanted[sharing_groups.CONFIG_LABEL] = group.name if group is not None and group.configured else None
+    if group is not None and group.strategy == "mig":
+        wanted[mig.LAYOUT] = layout(group)
+    elif have.get(mig.LAYOUT) not in (None, "", "all-disabled"):
+        wanted[mig.LAYOUT] = "all-disabled"
+    return wanted
+
+
+def layout(group: Group) -> str:
+    """Return the name of a group's layout: one of MIG manager's own where each GPU gets one profile."""
+    if isinstance(group.mig_profile, Mapping):
+        return group.name
+    if group.mig_profile == BALANCED:
+        return "all-balanced"
+    return f"all-{group.mig_profile}".replace("+", ".")
+
+
+def settle(values: dict[str, Any], groups: Sequence[Group], strategy_asked: bool) -> None:
+    """Set the values that the groups need, and take back what they needed before."""
+    configured = any(one.configured for one in groups)
+    _name(values, _PLUGIN, PLUGIN_MAP, configured)
+    if chart.text(values, f"{_PLUGIN}.name") == PLUGIN_MAP:
+        chart.put(values, f"{_PLUGIN}.default", WHOLE)
+    _name(values, _MIG, MIG_MAP, needs_own_layouts(groups))
+    strategy = mig_strategy(groups)
+    if strategy is not None and not strategy_asked:
+        chart.put(values, "mig.strategy", strategy)
+
+
+def _name(values: dict[str, Any], section: str, ours: str, wanted: bool) -> None:
+    """Name a ConfigMap of ours, or take the name back; another one's name stays (rule OPR036 tells of it)."""
+    there = chart.text(values, f"{section}.name")
+    if wanted and there in (None, ours):
+        chart.put(values, f"{section}.name", ours)
+    elif not wanted and there == ours:
+        for path in (f"{section}.name", f"{section}.default", section, section.split(".")[0]):
+            if path.count(".") > 1 or chart.at(values, path) == {}:
+                chart.drop(values, path)
+
+
+def needs_own_layouts(groups: Iterable[Group]) -> bool:
+    """Say whether a group has a layout that MIG manager does not bring."""
+    return any(isinstance(one.mig_profile, Mapping) for one in groups)
+
+
+def mig_strategy(groups: Sequence[Group]) -> str | None:
+    """Return the strategy for the whole cluster (it overrules each configuration); None: any will do."""
+    if any(one.needs_mixed for one in groups):
+        return "mixed"
+    if any(one.strategy == "mig" for one in groups):
+        return "single"
+    return "none" if any(one.strategy == "mps" for one in groups) else None
+
+
+def config_maps(groups: Sequence[Group], values: Mapping[str, Any],
+                layouts: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[str, str]]:
+    """Return the ConfigMaps by name: the device plugin's configurations by group, and MIG layouts of one's own."""
+    found: dict[str, dict[str, str]] = {}
+    configured = [one for one in groups if one.configured]
+    if configured and chart.text(values, f"{_PLUGIN}.name") == PLUGIN_MAP:
+        mixed = chart.text(values, "mig.strategy") == "mixed"
+        found[PLUGIN_MAP] = {WHOLE: _text({"version": "v1"}),
+                             **{one.name: _text(_configuration(one, mixed)) for one in configured}}
+    if needs_own_layouts(groups) and chart.text(values, f"{_MIG}.name") == MIG_MAP:
+        disabled = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
+        every = {**disabled, **dict(sorted(layouts.items()))}
+        found[MIG_MAP] = {MIG_KEY: _text({"version": "v1", "mig-configs": every})}
+    return found
+
+
+def _configuration(group: Group, mixed: bool) -> dict[str, Any]:
+    kind = "mps" if group.strategy == "mps" else "timeSlicing"
+    names = [f"nvidia.com/mig-{one.replace('+', '.')}" for one in group.profiles] if mixed else []
+    told: dict[str, Any] = {}
+    if group.rename:
+        told["renameByDefault"] = True
+    if group.fail_requests_greater_than_one:
+        told["failRequestsGreaterThanOne"] = True
+    told["resources"] = [{"name": name, "replicas": group.replicas} for name in names or ["nvidia.com/gpu"]]
+    return {"version": "v1", "sharing": {kind: told}}
+
+
+def _text(tree: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(tree, sort_keys=False)
+
+
+@dataclass
+class Shared:
+    """What many hosts share by. Groups may stand in variables of single hosts: all of them together give the values."""
+
+    groups: list[Group]
+    layouts: dict[str, list[dict[str, Any]]]
+    labels: dict[str, dict[str, str | None]]
+    strategy_asked: bool
+    differing: dict[str, dict[str, Any]]    # by path what hosts want
+
+    def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a host's values as they are with the groups of all hosts."""
+        settled: dict[str, Any] = chart.copy(values)
+        settle(settled, self.groups, self.strategy_asked)
+        if chart.text(settled, "mig.strategy") == "mixed" and any(one.strategy == "mps" for one in self.groups):
+            self.differing["mig.strategy"] = {one.name: "mixed" if one.needs_mixed else one.strategy
+                                              for one in self.groups}
+        return settled
+
+    def as_dict(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the strategies by group, the labels by host, and the ConfigMaps by name."""
+        return {"groups": {one.name: one.strategy for one in self.groups}, "labels": self.labels,
+                "config_maps": config_maps(self.groups, values, self.layouts)}
+
+
+def together(told: Mapping[str, Mapping[str, Any]]) -> Shared:
+    """Return what hosts share by; ``told`` is ``sharing`` of each host's decision."""
+    groups: dict[str, Group] = {}
+    differing: dict[str, dict[str, Any]] = {}
+    layouts: dict[str, list[dict[str, Any]]] = {}
+    for host, one in sorted(told.items()):
+        for group in read(one.get("groups")):
+            if groups.setdefault(group.name, group) != group:
+                differing.setdefault(f"gpu_sharing {group.name}", {})[host] = group.as_dict()
+        for name, entries in (one.get("layouts") or {}).items():
+            listed = layouts.setdefault(name, [])
+            listed.extend(entry for entry in entries if entry not in listed)
+    labels = {host: one["labels"] for host, one in sorted(told.items()) if one.get("labels")}
+    asked = any(one.get("strategy_asked") for one in told.values())
+    return Shared([groups[name] for name in sorted(groups)], layouts, labels, asked, differing)
+
+
+def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the role is to change: ``{config_maps, gone, nodes}``.
+
+    ``config_maps`` have name, data, digest, whether they are there (``known``), which keys are no longer wanted
+    (``stale``), and the DaemonSets that read them once (``restart``). ``nodes`` have name, labels, and whether no pod
+    may use its GPUs meanwhile (``empty``); ``gone`` are ConfigMaps of ours that nobody needs.
+    """
+    maps = []
+    for name, data in wanted["config_maps"].items():
+        there = here.config_maps.get(name)
+        maps.append({"name": name, "data": data, "known": there is not None, "restart": list(_READERS[name]),
+                     "digest": hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16],
+                     "stale": sorted(set(there or {}) - set(data))})
+    nodes = []
+    for host, labels in wanted["labels"].items():
+        node = here.node_of(host)
+        changes = {key: value for key, value in labels.items() if node is not None and node.labels.get(key) != value}
+        if node is not None and changes:
+            nodes.append({"name": node.name, "labels": changes, "empty": _disturbs(here, node.labels, changes, wanted),
+                          "layout": changes.get(mig.LAYOUT)})
+    return {"config_maps": maps, "gone": sorted(name for name in (PLUGIN_MAP, MIG_MAP) if name in here.config_maps
+                                                and name not in wanted["config_maps"]), "nodes": nodes}
+
+
+def _disturbs(here: Cluster, before: Mapping[str, str], changes: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Say whether pods on the GPUs would stand in the way, or lose them: a layout changes, or MPS comes or goes."""
+    if mig.LAYOUT in changes and {changes[mig.LAYOUT], before.get(mig.LAYOUT) or "all-disabled"} != {"all-disabled"}:
+        return True
+    if sharing_groups.CONFIG_LABEL not in changes:
+        return False
+    there = here.config_maps.get(PLUGIN_MAP) or {}
+    old = plugin_config.parse(str(there.get(before.get(sharing_groups.CONFIG_LABEL, ""), "")))
+    comes = wanted["groups"].get(changes[sharing_groups.CONFIG_LABEL] or "") == "mps"
+    return comes or chart.at(old.tree, "sharing.mps") is not chart.ABSENT
