@@ -20,6 +20,10 @@ NODE = {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "nod
 _EXPORTER = "nvidia-dcgm-exporter"
 
 
+class SettingError(ValueError):
+    """A setting that cannot be meant; the message names variable, value and what is allowed."""
+
+
 def for_cluster(wanted: Mapping[str, Any], facts: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``{objects, namespace_labels, told, missing, left_out}``.
 
@@ -120,6 +124,8 @@ def _autoscaling(made: dict[str, Any], source: Source, settings: Mapping[str, An
     listed = settings.get("autoscaling") or []
     if not listed:
         return
+    for number, one in enumerate(listed):
+        _check(one, f"gpu_operator_autoscaling[{number}]")
     offered = adapter.rules(source)
     names = {one["name"]["as"] for one in offered}
     for one in listed:
@@ -138,3 +144,23 @@ def config_map(name: str, namespace: str, labels: Mapping[str, str], data: Mappi
     """Return a ConfigMap of ours."""
     return {"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": namespace, "labels": {**OURS, **labels}}, "data": dict(data)}
+
+
+def _check(entry: object, where: str) -> None:
+    """Raise SettingError for an entry of gpu_operator_autoscaling that cannot be meant."""
+    if not isinstance(entry, Mapping):
+        raise SettingError(f"{where}: {entry!r} is not allowed; allowed is a mapping with namespace, name and max")
+    for key in ("namespace", "name"):
+        if not isinstance(entry.get(key), str) or not entry[key]:
+            raise SettingError(f"{where}.{key}: {entry.get(key)!r} is not allowed; allowed is a name")
+    for key, least in (("max", entry.get("min") or 1), ("min", 1), ("target", 1)):
+        value = entry.get(key, None if key == "max" else least)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise SettingError(f"{where}.{key}: {value!r} is not allowed; allowed is a whole number from {least} on")
+    metrics = (adapter.UTILISATION, adapter.ENGINE)
+    if entry.get("metric", adapter.UTILISATION) not in metrics:
+        raise SettingError(f"{where}.metric: {entry['metric']!r} is not allowed; allowed are {', '.join(metrics)}")
+    known = ("namespace", "name", "kind", "hpa", "min", "max", "target", "metric")
+    unknown = sorted(set(map(str, entry)) - set(known))
+    if unknown:
+        raise SettingError(f"{where}.{unknown[0]} is unknown; known are {', '.join(known)}")

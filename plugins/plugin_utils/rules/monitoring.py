@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..model import chart
+from ..model import chart, selectors
 from ..model.cluster import Cluster
 from .context import Context
 from .registry import Hit, plan_rule
 
 CRD = "servicemonitors.monitoring.coreos.com"
+RULE_CRD = "prometheusrules.monitoring.coreos.com"
 ON_SINCE = (26, 7)  # dcgmExporter.serviceMonitor.enabled is true by default from here on
 INTERVAL = "DCGM_EXPORTER_INTERVAL"
 _COLLECTED = 30000  # milliseconds between two readings of the exporter by itself
@@ -24,13 +25,14 @@ _WRONG_ENV = {"DCGM_EXPORTER_COLLECT_INTERVAL": "DCGM_EXPORTER_INTERVAL"}
 
 
 def selecting_labels(cluster: Cluster) -> dict[str, str]:
-    """Return the labels by which the Prometheus of the cluster selects ServiceMonitors; {} if any will do."""
+    """Return labels by which a Prometheus of the cluster selects ServiceMonitors; {} if any will do.
+
+    A Prometheus without a selector selects none, so the first one that has a selector counts.
+    """
     for one in cluster.prometheuses:
-        spec = one.get("spec")
-        selector = spec.get("serviceMonitorSelector") if isinstance(spec, Mapping) else None
-        labels = selector.get("matchLabels") if isinstance(selector, Mapping) else None
-        if isinstance(labels, Mapping):
-            return {str(key): str(value) for key, value in labels.items()}
+        selector = chart.at(one, "spec.serviceMonitorSelector")
+        if isinstance(selector, Mapping):
+            return selectors.wanted(selector)
     return {}
 
 
@@ -115,3 +117,20 @@ def too_seldom(context: Context) -> Iterator[Hit]:
     if scraped < collected:
         yield Hit("dcgmExporter.env", f"Prometheus asks each {scraped / 1000:g} s, and the exporter looks each "
                                       f"{collected / 1000:g} s", f"set {INTERVAL}: \"{scraped}\" in dcgmExporter.env")
+
+
+@plan_rule(
+    "OPR054", "error", "Monitoring is asked for in a cluster without the Prometheus operator",
+    why="Alerts and the exporter's scrape are objects of its kinds; without them nothing would be seen, and nobody told.",
+    remedy="install the Prometheus operator first (kube-prometheus-stack brings it), or leave gpu_operator_monitoring auto",
+    sources=["https://github.com/prometheus-community/helm-charts/tree/main/charts/kube-prometheus-stack"],
+)
+def no_operator(context: Context) -> Iterator[Hit]:
+    """Fires when gpu_operator_monitoring is present and the cluster lacks PrometheusRule or ServiceMonitor."""
+    here = context.cluster
+    if context.operator is None or here is None or context.wishes.operator_monitoring != "present":
+        return
+    missing = [name for name in (RULE_CRD, CRD) if isinstance(here.crds, dict) and name not in here.crds]
+    if missing:
+        yield Hit("gpu_operator_monitoring", f"gpu_operator_monitoring is present, and the cluster has no "
+                                             f"{' and no '.join(missing)}")
