@@ -68,11 +68,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
                 "arch": "x86_64",
                 "init": "systemd",
                 "virt": "none",
+                "python": "3.6.8",
             }
         ),
         {},
         "blocked",
-        ["ansible-core", "2.16"],
+        ["Python 3.6", "ansible_python_interpreter: /usr/bin/python3.11"],
     ),
     "no-gpu": (facts(gpus=[], nvswitches=[]), {}, "ok", []),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 
 from .context import Context
 from .tree import Tree
@@ -45,6 +46,8 @@ def read(ctx: Context) -> None:
         virt(ctx)
     with ctx.attempt("os.init"):
         init(ctx)
+    if tree.is_host:
+        ctx.set("os.python", ".".join(map(str, sys.version_info[:3])))
     with ctx.attempt("os.selinux"):
         ctx.set("os.selinux", selinux(tree))
     with ctx.attempt("host"):

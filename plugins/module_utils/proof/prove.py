@@ -20,7 +20,7 @@ from typing import Any, Callable
 from .. import atomic
 from ..mok.signature import Signer
 from ..state import DIRECTORY, Store, stamp
-from . import bundle, dkms, modinfo, publish, scratch
+from . import bundle, dkms, labels, modinfo, publish, scratch
 from . import headers as kernel_headers
 from .backends import backend
 from .cache import Cache
@@ -426,6 +426,8 @@ class Prover:
                     state = self._state(release)
                 if state == "installed" and not check and self._sign(release):
                     report.changed = True
+                if state == "installed" and not check:
+                    report.changed |= labels.restore(self._installed_files(release)[1], self.run, self.root)
                 wrong = (
                     self.installed_problems(release) if state == "installed" else [f"DKMS says {state}, not installed"]
                 )

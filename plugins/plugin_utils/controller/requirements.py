@@ -13,8 +13,6 @@ from typing import Any
 #: Bounds of ansible-core, as in meta/runtime.yml (a test keeps them equal).
 CORE_MINIMUM = (2, 19)
 CORE_BELOW = (2, 22)
-#: The last ansible-core whose modules run on Python 3.6, which is the only one EL 8's package bindings exist for.
-CORE_FOR_PYTHON36 = "2.16"
 TARGET_PYTHON = "3.9"
 
 _TOO_OLD = re.compile(
@@ -45,9 +43,10 @@ def module_problem(result: Mapping[str, Any], core_version: str) -> str | None:
     if _TOO_OLD.search(text):
         return (
             f"the host's Python is older than {TARGET_PYTHON}, and ansible-core {core_version} cannot run modules on "
-            f"it. Set ansible_python_interpreter to a newer one on the host; on EL 8, whose dnf bindings exist for "
-            f"Python 3.6 alone, manage packages with ansible-core {CORE_FOR_PYTHON36} or move the host to EL 9. The "
-            f"host can still be planned and reported from stored facts (gpu_facts_file)."
+            f"it. Install a newer one beside it (EL 8: dnf install python3.11; SLES 15: zypper install python311; "
+            f"Ubuntu 20.04: apt-get install python3.9) and set ansible_python_interpreter to it; packages are handled "
+            f"by their managers' own programs, so no bindings are missed. Until then the host can be planned and "
+            f"reported from stored facts (gpu_facts_file)."
         )
     if _NO_PYTHON.search(text):
         return (

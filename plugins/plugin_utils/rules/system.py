@@ -13,6 +13,10 @@ from ..model.version import try_loose
 from .context import Context
 from .registry import Hit, plan_rule
 
+_PYTHON = (3, 9)
+_NEWER = {"redhat": ("dnf install python3.11", "/usr/bin/python3.11"), "suse": ("zypper install python311",
+          "/usr/bin/python3.11"), "debian": ("apt-get install python3.9", "/usr/bin/python3.9")}  # fmt: skip
+
 
 @plan_rule(
     "SYS001", "error", "The operating system is not supported",
@@ -96,16 +100,22 @@ def unread(context: Context) -> Iterator[Hit]:
 
 
 @plan_rule(
-    "SYS005", "error", "This ansible-core cannot manage the host",
-    why="From ansible-core 2.17 on modules need Python 3.7; the dnf bindings of EL 8 exist for Python 3.6 alone.",
-    remedy="run from a controller with ansible-core 2.16, or move the host to EL 9",
-    sources=["https://github.com/ansible/ansible/issues/83357"],
+    "SYS005", "error", "The host's own Python is too old",
+    why="Modules need Python 3.9. EL 8 and SLES 15 have 3.6, Ubuntu 20.04 has 3.8; a newer one is in their own "
+        "repositories, and packages are handled by the managers' programs, not by bindings of one Python.",
+    remedy="install a newer Python beside it and name it in ansible_python_interpreter",
+    sources=["https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html"],
 )
-def core_too_new(context: Context) -> Iterator[Hit]:
-    """Fires for EL 8 under ansible-core 2.17 or newer, where something is to be changed."""
-    core = try_loose(context.host.ansible_core) if isinstance(context.host.ansible_core, str) else None
-    system, version = context.host.os, or_none(context.host.os.version) or ""
-    if core is None or core < (2, 17) or system.family != "redhat" or version.split(".")[0] != "8":
+def python_too_old(context: Context) -> Iterator[Hit]:
+    """Fires where something is to be changed on such a system; a warning where nobody said which Python is used."""
+    system, row = context.host.os, context.packaging.system if context.packaging is not None else None
+    own = try_loose(row.python) if row is not None and row.python else None
+    used = try_loose(system.python) if isinstance(system.python, str) else None
+    if own is None or own >= _PYTHON or (used is not None and used >= _PYTHON):
         return
-    if context.changes or context.pending:
-        yield Hit(system.name, f"ansible-core {context.host.ansible_core} does not manage {system.name}; 2.16 does")
+    if not (context.changes or context.pending):
+        return
+    package, path = _NEWER.get(str(system.family), _NEWER["debian"])
+    yield Hit(system.name, f"{system.name} has Python {row.python if row is not None else ''}, and modules need 3.9",
+              f"{package} on the host, and ansible_python_interpreter: {path} in the inventory",
+              severity="warning" if used is None else None)

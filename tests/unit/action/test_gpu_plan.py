@@ -305,7 +305,7 @@ def test_pending_fails_only_where_it_was_asked_for(planner: FakePlanner) -> None
 def test_an_old_python_on_the_host_is_said_in_one_sentence(planner: FakePlanner) -> None:
     broken = {"failed": True, "msg": "ansible-core requires a minimum of Python version 3.8. Current version: 3.6.8"}
     result = Runner(on_host=broken)(gather="missing")
-    assert result["failed"] and "2.16" in result["msg"] and "ansible_python_interpreter" in result["msg"]
+    assert result["failed"] and "python3.11" in result["msg"] and "ansible_python_interpreter" in result["msg"]
 
 
 def test_another_failure_of_the_facts_is_told_as_it_is(planner: FakePlanner) -> None:

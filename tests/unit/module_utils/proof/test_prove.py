@@ -321,6 +321,22 @@ def test_settle_checks_the_installed_modules_and_takes_the_offer_away(host: Host
     assert not host.prover().settle().changed
 
 
+def test_settle_gives_modules_the_labels_of_their_place_where_selinux_is(host: Host) -> None:
+    host.headers()
+    host.prover().prove()
+    host.install()
+    host.prover().settle()
+    assert not [call for call in host.calls if call[0] == "restorecon"], "without SELinux nobody asks for it"
+    (host.root / "sys/fs/selinux").mkdir(parents=True)
+    (host.root / "sys/fs/selinux/enforce").write_text("1")
+    host.relabelled = "Relabeled nvidia.ko from var_lib_t to modules_object_t\n"
+    assert host.prover().settle().changed
+    called = next(call for call in host.calls if call[0] == "restorecon")
+    assert [os.path.basename(path) for path in called[3:]] and all("updates/dkms" in path for path in called[3:])
+    host.relabelled = ""
+    assert not host.prover().settle().changed
+
+
 def test_settle_installs_what_the_packages_left_out(host: Host) -> None:
     host.headers()
     host.prover().prove()

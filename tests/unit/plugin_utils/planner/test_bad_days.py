@@ -223,10 +223,17 @@ def test_waiver_and_its_end(plan: Any) -> None:
     assert "PKG005" in errors(other)
 
 
-def test_el8_needs_an_older_core(plan: Any) -> None:
-    facts = hosts.fresh("rocky 9.6")
-    facts["os"]["version"] = "8.10"
-    facts["controller"] = {"ansible_core": "2.19.14"}
-    assert "SYS005" in errors(plan(facts))
-    facts["controller"] = {"ansible_core": "2.16.3"}
-    assert "SYS005" not in errors(plan(facts))
+@pytest.mark.parametrize(("system", "version", "command"), [
+    ("rocky 9.6", "8.10", "dnf install python3.11"), ("sles 15.7", "15.7", "zypper install python311"),
+    ("ubuntu 22.04", "20.04", "apt-get install python3.9"),
+])
+def test_a_system_with_an_old_python_needs_a_newer_one_named(plan: Any, system: str, version: str, command: str) -> None:
+    facts = hosts.fresh(system)
+    facts["os"]["version"] = version
+    said = next(one for one in plan(facts)["findings"] if one["rule"] == "SYS005")
+    assert said["severity"] == "warning" and command in said["remedy"]
+    assert "ansible_python_interpreter: /usr/bin/python3." in said["remedy"]
+    facts["os"]["python"] = "3.6.8"
+    assert "SYS005" in errors(plan(facts)), "known to be too old: refused"
+    facts["os"]["python"] = "3.11.13"
+    assert not [one for one in plan(facts)["findings"] if one["rule"] == "SYS005"]
