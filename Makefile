@@ -64,7 +64,7 @@ drill: setup ## the long drills, hours (DRILL=module runs one on a machine that 
 	@tests/drills/run.sh $(or $(DRILL),long) $(if $(SEED),--seed $(SEED)) $(if $(CUTS),--cuts $(CUTS))
 
 .PHONY: bench
-bench: setup ## remote calls, planner time, and 200 and 1000 stored hosts
+bench: setup ## remote calls, planner time, 200 and 1000 stored hosts, and eight hosts of one shape (a real build, an hour)
 	python tests/bench/bench.py $(ARGS)
 
 .PHONY: lock

@@ -29,14 +29,16 @@ molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     420 -
 molecule-gpu_preflight   180 -
 drills                   240 -
+drills-boot              600 -
 containers               240 -
 distros                  420 -
+moves                    300 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
 molecule-kernel_upgrade  300 site
 molecule-site            700 site
 awx                      400 site
-bench                    240 all
+bench                    320 all
 '
 
 shell_files() {
@@ -132,7 +134,11 @@ part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
 
 part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
 
+part_moves() { python -m pytest tests/distros/moves -q -s -n 2; } # a driver moves between branches, flavours, sources; CUDA beside it
+
 part_drills() { tests/drills/run.sh short; }
+
+part_drills-boot() { VM_NICE=0 tests/drills/run.sh boot; } # a machine that boots, in software emulation: slow, and patient
 
 part_containers() { tests/drills/containers.sh lab; }
 

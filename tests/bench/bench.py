@@ -6,6 +6,7 @@
     tests/bench/bench.py shapes                  10,000 hosts of 40 shapes on one and two cores (plan_fleet.py)
     tests/bench/bench.py fleet [--hosts 200,1000] controller CPU of preflight.yml and site.yml with nothing to do
     tests/bench/bench.py lab [--inventory PATH]  remote calls and wall time of a second site.yml on the lab's hosts
+    tests/bench/bench.py once                    eight hosts of one shape: one build, against one host and eight builds
 
 For ``fleet`` the hosts are answered from a file by a connection plugin that runs nothing, so that only the controller's
 own work is measured; the bare ping play goes through the same connection with the same forks.
@@ -37,7 +38,7 @@ TOOLKIT = {
     "key_url": "file:///srv/baremetal-nvidia-lab/toolkit/key.asc",
     "fingerprint": "70D611226262FE7F868E5DE9FEF8AA56C8A2655E",
 }
-PARTS = ("plan", "shapes", "fleet", "lab")
+PARTS = ("plan", "shapes", "fleet", "lab", "once")
 GROUPS = ("gpu_ok", "gpu_change", "gpu_blocked", "gpu_pending", "gpu_refresh", "gpu_planned")
 
 
@@ -213,6 +214,8 @@ def main() -> None:
             bench_fleet(sizes, chosen.forks)
         elif part == "lab":
             bench_lab(chosen.inventory, 1 if chosen.quick else 3)
+        elif part == "once":
+            subprocess.run([sys.executable, str(HERE / "once.py"), *(["--quick"] if chosen.quick else [])], check=True)
         else:
             parser.error(f"unknown part {part}: choose from {', '.join(PARTS)}")
 

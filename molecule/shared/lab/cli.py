@@ -123,7 +123,8 @@ def parser() -> argparse.ArgumentParser:
     """The arguments."""
     top = argparse.ArgumentParser(prog="scripts/lab", description=__doc__, epilog=(
         "Environment: LAB_NAME (a second lab beside the first), LAB_PORT (first ssh port), LAB_UPSTREAM=1 "
-        "(NVIDIA's real repositories), LAB_MIRROR (Debian's mirror), LAB_CACHE (default .cache)."))
+        "(NVIDIA's real repositories), LAB_MIRROR (Debian's mirror), LAB_CACHE (default .cache), LAB_TWINS (several "
+        "of a host: gpu-deb12=8)."))
     verbs = top.add_subparsers(dest="verb", required=True)
     for action, name, text in ((up, "up", "start the hosts and write the inventory"),
                                (down, "down", "throw the hosts away"),

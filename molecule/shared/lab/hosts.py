@@ -41,8 +41,11 @@ class Host:
 def known(settings: Settings) -> dict[str, Host]:
     """All hosts that can be had."""
     described = yaml.safe_load(Path(__file__).with_name("hosts.yml").read_text())
+    names = {name: name for name in described} | {f"{name}-{number}": name for name, count in settings.twins.items()
+                                                  if name in described for number in range(2, count + 1)}
     return {name: Host(name, entry["suite"], entry["user"], entry["devices"], entry.get("system"),
-                       settings.prefix + name, settings.state / "hosts" / name) for name, entry in described.items()}
+                       settings.prefix + name, settings.state / "hosts" / name)
+            for name, entry in ((name, described[model]) for name, model in names.items())}
 
 
 def usual(settings: Settings) -> list[str]:

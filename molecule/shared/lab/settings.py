@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,6 +34,7 @@ class Settings:
     upstream: bool
     mirror: str
     cache: Path
+    twins: Mapping[str, int] = field(default_factory=dict)  # host → how many of it there are: NAME, NAME-2, NAME-3
 
     @property
     def checkout(self) -> str:
@@ -56,7 +58,7 @@ class Settings:
 
 
 def from_environment() -> Settings:
-    """Read LAB_NAME, LAB_PORT, LAB_UPSTREAM, LAB_MIRROR and LAB_CACHE."""
+    """Read LAB_NAME, LAB_PORT, LAB_UPSTREAM, LAB_MIRROR, LAB_CACHE and LAB_TWINS."""
     name = os.environ.get("LAB_NAME") or DEFAULT_NAME
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii() or name != name.lower():
         raise LabError(f"LAB_NAME is {name!r}: small letters, digits, - and _ are allowed")
@@ -69,4 +71,15 @@ def from_environment() -> Settings:
         upstream=os.environ.get("LAB_UPSTREAM", "0") not in ("", "0", "false", "no"),
         mirror=(os.environ.get("LAB_MIRROR") or "http://deb.debian.org").rstrip("/"),
         cache=Path(os.environ.get("LAB_CACHE") or ROOT / ".cache").absolute(),
+        twins=_twins(os.environ.get("LAB_TWINS") or ""),
     )
+
+
+def _twins(text: str) -> dict[str, int]:
+    found = {}
+    for word in text.split():
+        name, _sign, count = word.partition("=")
+        if not count.isdigit() or not 1 <= int(count) <= 64:
+            raise LabError(f"LAB_TWINS is {text!r}: HOST=NUMBER is allowed, several with blanks between")
+        found[name] = int(count)
+    return found

@@ -151,6 +151,18 @@ def driver_movement(plan: Mapping[str, Any]) -> str:
     return want if there == want else f"{there or 'none'} → {want}"
 
 
+def cuda_line(plan: Mapping[str, Any]) -> str | None:
+    """Tell the driver's CUDA and the compiler's apart, where toolkits are asked for on the host; else None."""
+    cuda = (plan.get("decisions") or {}).get("cuda") or {}
+    toolkit = cuda.get("toolkit")
+    if not toolkit:
+        return None
+    compat = f" and {toolkit['compat']} by its compatibility package" if toolkit.get("compat") else ""
+    nvcc = f"nvcc is of CUDA {toolkit['nvcc']}" if toolkit.get("nvcc") else "there is no nvcc yet"
+    return (f"the driver runs CUDA up to {cuda.get('native_max') or 'unknown'}{compat}; {nvcc}; toolkits "
+            f"{', '.join(toolkit['versions'])}, {toolkit['default']} by default")
+
+
 def diff(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return Ansible's diff of a plan: the same lines, with what is there and what would be."""
     changes = plan.get("changes") or ()

@@ -36,6 +36,7 @@ def shapes(plans: Mapping[str, Mapping[str, Any]]) -> list[Shape]:
         plan = plans[host]
         said = {key: plan.get(key) for key in _SHAPE}
         said["driver"] = (plan.get("decisions") or {}).get("driver")
+        said["cuda"] = describe.cuda_line(plan)
         groups.setdefault(json.dumps(said, sort_keys=True, default=str), []).append(host)
     found = [Shape(tuple(hosts), plans[hosts[0]]) for hosts in groups.values()]
     return sorted(found, key=lambda shape: (_rank(shape.plan), natural(shape.hosts[0])))

@@ -165,6 +165,9 @@ def _there(card: Card) -> Safe:
     names = {"gpus": "GPU", "os": "System", "kernel": "Kernel", "containerd": "containerd"}
     pairs = [(title, card.subject(key)) for key, title in names.items()]
     pairs.insert(3, ("Driver", describe.driver_movement(card.plan)))
+    cuda = describe.cuda_line(card.plan)
+    if cuda is not None:
+        pairs.insert(4, ("CUDA", cuda))
     return tag("dl", *(tag("div", tag("dt", title), tag("dd", value)) for title, value in pairs))
 
 

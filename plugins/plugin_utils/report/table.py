@@ -83,6 +83,9 @@ def _details(plan: Mapping[str, Any], width: int, paint: Painter) -> list[str]:
     waived = [item for item in plan.get("findings") or () if item.get("waived")]
     for finding in waived:
         lines += _item("waived", describe.finding_line(finding), width, paint, "info")
+    cuda = describe.cuda_line(plan)
+    if cuda is not None:
+        lines += _item("cuda", cuda, width, paint, "info")
     for line in describe.change_lines(plan.get("changes") or ()):
         lines += _item("change", line, width, paint, "change")
     for line in describe.change_lines(plan.get("pending") or ()):

@@ -119,6 +119,15 @@ def test_what_the_plan_wants_stands_beside_what_is_there() -> None:
     assert "unknown" in table.render({"g1": {"verdict": "ok"}}), "a bare plan is no error"
 
 
+def test_the_drivers_cuda_and_the_compilers_are_told_apart_where_toolkits_are_asked_for() -> None:
+    toolkit = {"versions": ["12.8", "13.0"], "default": "12.8", "nvcc": "12.8", "compat": None}
+    asked = plan(decisions={"driver": {}, "cuda": {"native_max": "13.0", "toolkit": toolkit}})
+    said = table.render({"a": asked}, width=200)
+    assert "the driver runs CUDA up to 13.0; nvcc is of CUDA 12.8; toolkits 12.8, 13.0, 12.8 by default" in said
+    assert describe.cuda_line(plan(decisions={"cuda": {"native_max": "13.0", "toolkit": None}})) is None
+    assert describe.cuda_line(plan()) is None
+
+
 def test_colours_only_from_a_painter() -> None:
     plans = {"g1": plan("blocked", findings=[ERROR])}
     assert "\x1b" not in table.render(plans)
