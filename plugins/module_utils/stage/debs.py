@@ -13,40 +13,30 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable
+from typing import Any
 
 from ..packages import families
 from .errors import StageError
+from .program import TIMEOUT, Program, Runner
 from .snapshot import at
 
-Runner = Callable[..., Any]
 _FORMAT = r"${binary:Package}\t${Version}\t${db:Status-Abbrev}\n"
 _INST = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<old>[^\]]+)\])? \((?P<new>\S+)")
 _REMV = re.compile(r"^Remv (\S+)")
 _SCRIPTS = ("preinst", "postinst", "prerm", "postrm", "config", "templates", "triggers", "shlibs", "symbols",
             "conffiles")
-_TIMEOUT = 1800.0
 _OUR_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "BAREMETAL_NVIDIA_ALLOW": "1"}
 _CONF = ("--force-confdef", "--force-confold")
 
 
-class Debs:
+class Debs(Program):
     """dpkg of the tree ``root``. ``shims`` is the directory whose programs stand in for update-grub."""
 
     manager = "apt"
 
     def __init__(self, run: Runner, root: str = "/", shims: str | None = None) -> None:
-        self.run, self.root = run, root
-        path = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        self.environment = {**_OUR_ENVIRONMENT, **({"PATH": f"{shims}:{path}"} if shims else {})}
-
-    def _call(self, argv: list[str], what: str, timeout: float = 120) -> str:
-        result = self.run(argv, timeout=timeout, env=self.environment)
-        if result.timed_out or result.rc != 0:
-            words = (result.err or result.out).strip().splitlines()
-            raise StageError(f"{what}: {argv[0]} failed ({'no answer in time' if result.timed_out else result.rc}): "
-                             f"{'; '.join(words[-3:]) or 'no message'}")
-        return str(result.out)
+        super().__init__(run, _OUR_ENVIRONMENT, shims)
+        self.root = root
 
     def packages(self) -> dict[str, str]:
         """Everything that dpkg has of a package, by name: version and state (``ii``, ``hi``, ``iU``)."""
@@ -108,8 +98,7 @@ class Debs:
         for path in self._call(["dpkg-query", "-L", name], "reading a package's files").splitlines():
             self._copy(path, tree)
         target = os.path.join(into, f"{plain}.deb")
-        self._call(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, target], f"packing {name} {version} again",
-                   timeout=300)
+        self._call(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, target], f"packing {name} {version} again")
         shutil.rmtree(tree)
         return target
 
@@ -146,16 +135,16 @@ class Debs:
         again = [path for name, path in former.items() if now.get(name) != before.get(name) and os.path.exists(path)]
         if again:
             self._call(["dpkg", *_CONF, "--force-downgrade", "--force-depends", "--force-hold", "-i", *again],
-                       "putting former packages back", _TIMEOUT)
+                       "putting former packages back", TIMEOUT)
             done += [f"{os.path.basename(path)[:-len('.deb')]} is back at its former version" for path in again]
         came = sorted(name for name in now if name not in before)
         if came:
             self._call(["dpkg", "--force-depends", "--force-remove-reinstreq", "--force-hold", "--purge", *came],
-                       "taking out what came in", _TIMEOUT)
+                       "taking out what came in", TIMEOUT)
             done += [f"{name} is out" for name in came]
         half = sorted(name for name, state in self.packages().items() if not state.endswith(" i"))
         if half:
-            self._call(["dpkg", *_CONF, "--configure", "-a"], "finishing half-configured packages", _TIMEOUT)
+            self._call(["dpkg", *_CONF, "--configure", "-a"], "finishing half-configured packages", TIMEOUT)
             done += [f"{name} is configured" for name in half]
         return done
 

@@ -10,29 +10,19 @@ package, a kmod) comes back from the repositories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable
+from typing import Any
 
-from .errors import StageError
+from .program import TIMEOUT, Program, Runner
 
-Runner = Callable[..., Any]
 _FORMAT = r"%{NAME}\t%{VERSION}-%{RELEASE}\t%{ARCH}\n"
-_TIMEOUT = 1800.0
 
 
-class Rpms:
+class Rpms(Program):
     """rpm, with dnf or zypper to resolve. ``manager``: dnf or zypper."""
 
     def __init__(self, run: Runner, manager: str, shims: str | None = None) -> None:
-        self.run, self.manager = run, manager
-        self.environment = {"BAREMETAL_NVIDIA_ALLOW": "1", "LC_ALL": "C.UTF-8"}
-
-    def _call(self, argv: list[str], what: str, timeout: float = 300, good: tuple[int, ...] = (0,)) -> str:
-        result = self.run(argv, timeout=timeout, env=self.environment)
-        if result.timed_out or result.rc not in good:
-            words = (result.err or result.out).strip().splitlines()
-            raise StageError(f"{what}: {argv[0]} failed ({'no answer in time' if result.timed_out else result.rc}): "
-                             f"{'; '.join(words[-3:]) or 'no message'}")
-        return str(result.out)
+        super().__init__(run, {"BAREMETAL_NVIDIA_ALLOW": "1", "LC_ALL": "C.UTF-8"}, shims)
+        self.manager = manager
 
     def packages(self) -> dict[str, str]:
         """Every installed package by name, version and architecture: kernels are there several times."""
@@ -71,12 +61,12 @@ class Rpms:
             keep = [name for name in came if any(_stem(name) == _stem(other) for other in gone)]
             out = [name for name in came if name not in keep]
             if out:
-                self._call(["rpm", "-e", "--nodeps", *out], "taking out what came in", _TIMEOUT)
+                self._call(["rpm", "-e", "--nodeps", *out], "taking out what came in", TIMEOUT)
                 done += [f"{name} is out" for name in out]
         if gone:
             argv = ["zypper", "-n", "install", "--oldpackage", *gone] if self.manager == "zypper" else [
                 "dnf", "-y", "--allowerasing", "install", *gone]
-            self._call(argv, "bringing former packages back", _TIMEOUT)
+            self._call(argv, "bringing former packages back", TIMEOUT)
             done += [f"{name} is back" for name in gone]
         return done
 
