@@ -15,6 +15,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
+    seen: {linux-image-amd64: {held: 6.1.170-3, version: 6.1.176-1, at: "..."}}    # held, and what was first seen on offer
     environments: {/opt/torch: {dist: torch, requirements: [...], index_url: ..., building: false}}    # Python
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
     trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., ...}    # or null
@@ -48,7 +49,7 @@ class StateError(HostError):
 def empty() -> State:
     """The state of a host that was never touched."""
     return {"version": VERSION, "proved_kernels": {}, "holds": {}, "denied": {}, "locks": {}, "manual": {},
-            "backups": [], "configured": {}, "environments": {}, "open": None, "trial": None, "lease": None}
+            "backups": [], "configured": {}, "environments": {}, "seen": {}, "open": None, "trial": None, "lease": None}
 
 
 def stamp(now: float | None = None) -> str:
@@ -88,7 +89,8 @@ def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None.
 
     ``{proved_kernels: [release], holds: [name], held_since: null | time of the oldest hold on a kernel,
-    open: null | {run_id, role, what, started, steps: [name]}, trial: null | as it is kept}``
+    open: null | {run_id, role, what, started, steps: [name]}, trial: null | as it is kept,
+    seen: {name of a held package: when a newer version was first seen on offer}}``
     """
     if data is None:
         return None
@@ -100,7 +102,8 @@ def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
         opened = {"run_id": opened["run_id"], "role": opened["role"], "what": opened["what"], "started": opened["at"],
                   "steps": steps}
     return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "held_since": since, "open": opened,
-            "trial": data["trial"], "configured": data["configured"]}
+            "trial": data["trial"], "configured": data["configured"],
+            "seen": {name: row["at"] for name, row in data["seen"].items() if row.get("at")}}
 
 
 class Store:

@@ -35,6 +35,7 @@ options:
     description:
       - Whether the package lists are fetched first. Not in check mode; this is no change. Where nothing else is asked
         for, nothing else is done.
+      - With apt the day on which a newer version of a held kernel package is first seen is written into the state file.
     type: bool
     default: false
   remove:
@@ -69,6 +70,12 @@ options:
         not to be looked at. Only those that O(packages) names are installed.
     type: dict
     default: {}
+  only_files:
+    description:
+      - Whether nothing comes from a repository. Of O(files) those come too that O(packages) need and that the host
+        lacks; one that is needed and not there ends the task before anything is touched.
+    type: bool
+    default: false
   may_go:
     description:
       - A regular expression over whole names of packages that may be taken out although O(remove) does not name them,
@@ -154,7 +161,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
-from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import guard
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import guard, seen
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.detect import backend
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.managers import transactions
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Outcome, Transaction, Wish
@@ -172,6 +179,7 @@ SPEC: dict[str, Any] = {
     "reinstall": NAMES,
     "streams": {"type": "dict", "default": {}},
     "files": {"type": "dict", "default": {}},
+    "only_files": {"type": "bool", "default": False},
     "may_go": {"type": "str"},
     "set": {"type": "str"},
     "hold": NAMES,
@@ -194,6 +202,7 @@ def wish_of(asked: dict[str, Any]) -> Wish:
         reinstall=tuple(asked["reinstall"]),
         streams={name: str(stream or "") for name, stream in asked["streams"].items()},
         files={path: str(digest) if digest else None for path, digest in asked["files"].items()},
+        only_files=asked["only_files"],
         may_go=asked["may_go"],
         recommends=asked["recommends"],
         purge=asked["purge"],
@@ -239,8 +248,10 @@ def carry_out(asked: dict[str, Any], store: Store, check: bool) -> Outcome:
     wish, holds = wish_of(asked), Holds(asked, store)
     if asked["refresh"] and not check:
         manager.refresh(wish)
+        seen.note(store, backend(run))
     if lists_alone(asked):
         return Outcome()  # before a plan is made, nothing that was cut off is finished either
+    wish = transaction.from_files(wish)
     if asked["fetch"]:
         return Outcome() if check else transaction.run(wish, check=False)
     todo = transaction.todo(wish)

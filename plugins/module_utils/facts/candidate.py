@@ -23,6 +23,7 @@ class Candidate:
 
     ``security`` is None where nothing tells it; ``modules`` are the ready modules for it, None where that is not known:
     with zypper the KMPs that fit it and their versions, with apt packages, their versions and the driver of each.
+    ``since`` and ``cves``: when its security advisory was issued, and what it fixes.
     """
 
     release: str
@@ -30,6 +31,8 @@ class Candidate:
     security: bool | None = None
     origin: str | None = None
     modules: dict[str, Any] | None = None
+    since: str | None = None
+    cves: list[str] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
         """The fact."""
@@ -39,6 +42,8 @@ class Candidate:
             "security": self.security,
             "origin": self.origin,
         }
+        if self.since is not None:
+            row.update(since=self.since, cves=self.cves)
         if self.modules is not None:
             row["modules"] = dict(sorted(self.modules.items()))
         return row

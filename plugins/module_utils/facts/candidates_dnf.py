@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from ..packages import families
-from . import packages_dnf
+from . import advisories, packages_dnf
 from .candidate import Candidate, ours, ours_in_files
 from .context import Context
 from .kernel import natural
@@ -96,7 +96,14 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
     kept = {name for name in set(held) - own if families.kernel_part(name) not in (None, "tools")}
     excluded = {entry for entries in ours_in_files(ctx.tree).values() for entry in entries}
     answer = _ask(ctx, sorted(excluded))
-    return candidates(answer, installed), kept
+    found = candidates(answer, installed)
+    rows = [row for text in advisories.texts(ctx, advisories.PATHS["dnf"])
+            for row in advisories.of(text, {name for one in found for name in one.packages if _CORE.match(name)})]
+    for one in found:
+        secure = [row for row in rows if row.kind == "security" and one.packages.get(row.name) == row.version]
+        one.since = min((row.since for row in secure if row.since), default=None)
+        one.cves = sorted({cve for row in secure for cve in row.cves})
+    return found, kept
 
 
 def _ask(ctx: Context, own: list[str]) -> dict[str, Any]:

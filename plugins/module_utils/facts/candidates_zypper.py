@@ -8,20 +8,17 @@ Source: zypper(8) (``--dry-run``, ``--xmlout``), libzypp's zypp.conf (``locksfil
 
 from __future__ import annotations
 
-import lzma
 import os
 import re
 import shutil
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from xml.etree import ElementTree
 
 from ..packages import families
 from ..packages.books import ZyppLocks
-from ..run import run_bytes
-from . import kmps, packages_zypper, rpmdb
+from . import advisories, kmps, packages_zypper, rpmdb
 from .candidate import Candidate, ours_in_files
 from .context import Context
 from .kernel import natural
@@ -29,8 +26,6 @@ from .kernel import natural
 _CONFS = ("/etc/zypp/zypp.conf", "/usr/etc/zypp/zypp.conf")
 _IMAGE = re.compile(r"^kernel-(?P<flavour>default|azure|rt|64kb|vanilla|longterm)$")
 _PRIMARY = "/var/cache/zypp/raw/*/repodata/*primary.xml*"
-_UPDATEINFO = "/var/cache/zypp/raw/*/repodata/*updateinfo.xml*"
-_LARGEST = 256 * 1024 * 1024
 _TEXT_RC = (0, 104)  # 104: nothing of that name
 _DONE_RC = (0, 102, 103)  # 102: a reboot will be needed, 103: zypper itself comes first
 
@@ -40,8 +35,7 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
     coming = _coming(ctx)
     found = candidates(coming, _there(ctx, {name for name, _version, _origin in coming}), installed)
     if found:
-        for one, secure in _advised(ctx, found):
-            one.security = secure
+        _advise(ctx, found)
         _modules(ctx, found)
     return found, set()
 
@@ -49,8 +43,7 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
 def _modules(ctx: Context, found: list[Candidate]) -> None:
     """Set which KMPs fit each candidate; where nobody can tell, the reason stands in unknown."""
     kernels = {(name, version) for one in found for name, version in one.packages.items() if _IMAGE.match(name)}
-    texts = [text for text in (_unpacked(ctx, path) for path in ctx.tree.expand(_PRIMARY)) if text]
-    provided, required = kmps.of(texts, kernels)
+    provided, required = kmps.of(list(advisories.texts(ctx, [_PRIMARY])), kernels)
     listed = ctx.run(["rpm", "-qa", "--queryformat", rpmdb.QUERY, "nvidia-*-kmp-*"])
     for one in rpmdb.parse(listed.out) if listed.ok else []:
         answer = ctx.run(["rpm", "-q", "--requires", one.name])
@@ -193,45 +186,13 @@ def _flavour(release: str) -> str:
 # ---- patches
 
 
-def _advised(ctx: Context, found: list[Candidate]) -> Iterator[tuple[Candidate, bool | None]]:
-    texts = [text for text in (_unpacked(ctx, path) for path in ctx.tree.expand(_UPDATEINFO)) if text]
+def _advise(ctx: Context, found: list[Candidate]) -> None:
+    """Set what the patches of the repositories say of each kernel; where none has it, nothing is known."""
+    rows = [row for text in advisories.texts(ctx, advisories.PATHS["zypper"])
+            for row in advisories.of(text, {name for one in found for name in one.packages if _IMAGE.match(name)})]
     for one in found:
-        kinds = [
-            kind for text in texts for name, version in one.packages.items() if _IMAGE.match(name)
-            for kind in advisories(text, name, version)
-        ]  # fmt: skip
-        yield one, ("security" in kinds if kinds else None)
-
-
-def advisories(text: str, name: str, version: str) -> list[str]:
-    """The types (security, recommended, …) of the patches of an updateinfo.xml that have this package."""
-    number, _mark, release = version.split(":")[-1].rpartition("-")
-    pattern = re.compile(r"<package\b[^>]*>", re.S)
-    kinds = []
-    for block in text.split("<update ")[1:]:
-        if f'"{release}"' not in block or f'"{name}"' not in block:
-            continue
-        kind = re.search(r'type="([^"]+)"', block)
-        for package in pattern.findall(block):
-            if kind and all(f'{key}="{value}"' in package for key, value in
-                            (("name", name), ("version", number), ("release", release))):  # fmt: skip
-                kinds.append(kind.group(1))
-                break
-    return kinds
-
-
-def _unpacked(ctx: Context, path: str) -> str:
-    """The text of a metadata file; empty where it cannot be unpacked, which leaves ``security`` unknown."""
-    try:
-        if path.endswith(".zst"):
-            answer = run_bytes(["zstd", "-dcq", ctx.tree.real(path)], timeout=ctx.command_timeout, limit=_LARGEST)
-            data = answer.out if answer.rc == 0 else b""
-        else:
-            data = ctx.tree.read_bytes(path, _LARGEST)
-            if path.endswith(".gz"):
-                data = zlib.decompress(data, 47)
-            elif path.endswith(".xz"):
-                data = lzma.decompress(data)
-    except (OSError, zlib.error, lzma.LZMAError):
-        return ""
-    return data.decode("utf-8", "replace")
+        mine = [row for row in rows if one.packages.get(row.name) == row.version]
+        secure = [row for row in mine if row.kind == "security"]
+        one.security = bool(secure) if mine else None
+        one.since = min((row.since for row in secure if row.since), default=None)
+        one.cves = sorted({cve for row in secure for cve in row.cves})

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..packages import books, dnf_conf
 from ..packages.base import Package
-from . import locks, names, rpmdb
+from . import advisories, locks, names, rpmdb
 from .candidate import coming
 from .context import Context
 
@@ -46,6 +46,8 @@ def read(ctx: Context) -> None:
     tree = ctx.tree
     releases, found = rpmdb.common(ctx, "dnf", _REPOS, _VARS)
     _available(ctx, set(releases) | coming(ctx.known), found or [])
+    with ctx.attempt("packages.advisories"):
+        advisories.read(ctx, "dnf", found or [])
     with ctx.attempt("packages.held"):
         held, pins = version_locks(ctx, found)
         ctx.set("packages.held", held)

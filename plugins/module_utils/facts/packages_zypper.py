@@ -13,7 +13,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
-from . import aptconf, locks, names, packages_dnf, rpmdb
+from . import advisories, aptconf, locks, names, packages_dnf, rpmdb
 from .candidate import coming
 from .context import Context
 
@@ -40,6 +40,8 @@ def read(ctx: Context) -> None:
     tree = ctx.tree
     releases, found = rpmdb.common(ctx, "zypper", _REPOS, ("/etc/zypp/vars.d",))
     _available(ctx, set(releases) | coming(ctx.known), found or [])
+    with ctx.attempt("packages.advisories"):
+        advisories.read(ctx, "zypper", found or [])
     with ctx.attempt("packages.held"):
         held, pins = zypper_locks(ctx, [one.name for one in found or []])
         ctx.set("packages.held", held)

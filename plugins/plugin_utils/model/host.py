@@ -189,6 +189,7 @@ class Host:
     own_holds: tuple[str, ...]
     proved: Maybe[tuple[str, ...]]
     held_since: Maybe[str]
+    seen: Maybe[dict[str, Any]]  # name of a held package: when a newer version was first seen on offer
     ansible_core: Maybe[str]
     inventory_groups: tuple[str, ...]
     refresh_error: Maybe[str]
@@ -267,6 +268,7 @@ def read(facts: object) -> Host:
         own_holds=_own_holds(reader),
         proved=reader.texts("state.proved_kernels"),
         held_since=reader.text("state.held_since"),
+        seen=reader.table("state.seen"),
         ansible_core=reader.text("controller.ansible_core"),
         inventory_groups=or_none(reader.texts("controller.groups")) or (),
         refresh_error=reader.text("packages.refresh_error"),

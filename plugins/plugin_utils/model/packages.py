@@ -64,6 +64,7 @@ class Packages:
     manual: Maybe[tuple[str, ...]]
     history: Maybe[tuple[Command, ...]]
     guard: Maybe[dict[str, Any]]
+    advisories: Maybe[dict[str, Any]]  # dnf, zypper: kernel package → version → {since, cves} of security fixes
     modules: Maybe[dict[str, Any]]  # dnf's: {nvidia-driver: {stream, state}}
 
     def version(self, name: str) -> Maybe[str]:
@@ -99,6 +100,7 @@ def read_packages(reader: Reader) -> Packages:
         manual=reader.texts("packages.manual"),
         history=_history(reader),
         guard=reader.table("packages.guard"),
+        advisories=reader.table("packages.advisories"),
         modules=reader.table("packages.modules"),
     )
 

@@ -68,37 +68,56 @@ def security_held_back(context: Context) -> Iterator[Hit]:
     if context.wishes.kernel_policy != "hold" or not context.has_gpus:
         return
     waiting = [offer for offer in each(context.host.offers) if offer.security is True]
-    name = waiting[0].release if waiting else _from_security(context)
+    name, told, fixed = _advised(context)
+    if waiting:
+        name = waiting[0].release
+        told = [offer.since for offer in waiting if isinstance(offer.since, str)] or told
+        fixed |= {cve for offer in waiting for cve in each(offer.cves)}
+    elif name is None:
+        name, told = _from_security(context)
     if name is None:
         return
-    days = [day for offer in waiting if (day := _day(offer.since)) is not None]
+    days = [day for one in told if (day := _day(one)) is not None]
     held = _day(context.host.held_since)
     # held before it came out: it waits since it came out; out before it was held: since then
     since = max([*([held] if held else []), min(days)]) if days else None
-    cves = sorted({cve for offer in waiting for cve in each(offer.cves)})
     age = (context.now - since).days if since is not None else None
     text = f"{name} fixes vulnerabilities and is held back"
     if since is not None:
         text += f" since {since} ({age} days)"
     else:
         text += f" (kernels are held since {held})" if held else "; since when is not known"
-    text += f": {', '.join(cves[:5])}{' and more' if len(cves) > 5 else ''}" if cves else ""
+    cves = sorted(fixed, reverse=True)  # the newest first
+    text += f": {', '.join(cves[:5])}{f' and {len(cves) - 5} more' if len(cves) > 5 else ''}" if cves else ""
     blocked = context.host.packages.manager == "zypper"
     yield Hit(name, text, _ZYPPER if blocked else None,
               severity="warning" if age is not None and age > _PATIENCE else None)
 
 
-def _from_security(context: Context) -> str | None:
-    """Return the meta that a security source would move, for facts that did not ask the resolver."""
-    host = context.host.packages
+def _advised(context: Context) -> tuple[str | None, list[str], set[str]]:
+    """Return the kernel of the newest security advisory, when the advisories were issued, and what they fix."""
+    advisories = context.host.packages.advisories
+    name, told, fixed = None, [], set()
+    for package, versions in advisories.items() if isinstance(advisories, dict) else ():
+        for version, row in versions.items():
+            name = f"{package} {version}"
+            told += [str(row["since"])] if row.get("since") else []
+            fixed |= {str(cve) for cve in row.get("cves") or ()}
+    return name, told, fixed
+
+
+def _from_security(context: Context) -> tuple[str | None, list[str]]:
+    """Return the meta that a security source would move, and when it was first seen, where no resolver was asked."""
+    host, seen = context.host.packages, context.host.seen
     if context.packaging is None or not isinstance(host.origins, dict):
-        return None
+        return None, []
     for name in context.packaging.kernel.metas:
         newest, origins = next(each(host.offers(name)), None), host.origins.get(name)
         moves = newest is not None and isinstance(host.version(name), str) and newest != host.version(name)
         if moves and isinstance(origins, dict) and "security" in str(origins.get(newest)):
-            return f"{name} {newest}"
-    return None
+            first = seen.get(name) if isinstance(seen, dict) else None
+            return f"{name} {newest}", [str(first)] if first else []
+    return None, []
 
 
 def _day(value: object) -> datetime.date | None:

@@ -67,7 +67,7 @@ def test_facts_view_names_only(store: Store) -> None:
     store.update(lambda data: data["holds"].update(kernel={"b": {"why": ""}}, driver={"a": {"why": ""}}))
     view = state.facts_view(store.read())
     assert view == {"proved_kernels": ["k1", "k2"], "holds": ["a", "b"], "held_since": None, "open": None,
-                    "trial": None, "configured": {}}
+                    "trial": None, "configured": {}, "seen": {}}
     store.update(lambda data: data["holds"].update(kernel={"b": {"at": "2026-11-02"}, "c": {"at": "2026-11-01"}}))
     later = state.facts_view(store.read())
     assert later is not None and later["held_since"] == "2026-11-01"

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import run as children
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import (
+    advisories,
     candidate,
     candidates,
     candidates_apt,
@@ -18,6 +20,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import (
     collector,
     kmps,
     names,
+    rpmdb,
 )
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.candidate import Candidate
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.context import Context
@@ -316,6 +319,34 @@ UPDATEINFO = """<?xml version="1.0"?><updates><update from="x" status="stable" t
 <update from="x" status="stable" type="recommended" version="1"><id>S-9044</id>
 <pkglist><collection><package name="kernel-default" epoch="0" version="6.4.0" release="150600.23.73.1" arch="x86_64"/></collection></pkglist></update></updates>
 """
+
+
+RED_HAT = """<?xml version="1.0"?><updates>
+<update from="x" status="final" type="security" version="3"><id>RHSA-1</id><issued date="2026-10-20 08:15:00"/><references>
+<reference href="https://x" id="CVE-2026-1002" type="cve"/><reference href="https://x" id="CVE-2026-1001" type="cve"/></references>
+<pkglist><collection><package name="kernel-core" version="5.14.0" release="687.12.1.el9_8" epoch="0" arch="x86_64"/>
+<package name="kernel-core" version="5.14.0" release="687.3.1.el9_8" epoch="0" arch="x86_64"/>
+<package name="vim" version="9" release="1" epoch="2" arch="x86_64"/></collection></pkglist></update>
+<update from="x" status="final" type="bugfix" version="3"><id>RHBA-1</id><issued date="2026-11-20 08:15:00"/>
+<pkglist><collection><package name="kernel-core" version="5.14.0" release="687.15.1.el9_8" epoch="0" arch="x86_64"/></collection></pkglist>
+</update></updates>"""
+
+
+@pytest.mark.parametrize(("path", "pack"), [("a1-x/repodata/1-updateinfo.xml.gz", gzip.compress), ("b/repodata/2-updateinfo.xml", bytes)])
+def test_advisories_for_newer_kernels_are_told_with_their_day(host, path, pack):
+    target = host.root / "var/cache/dnf" / path
+    target.parent.mkdir(parents=True)
+    target.write_bytes(pack(RED_HAT.encode()))
+    context = Context(AsHost(str(host.root)), runner=Programs())
+    advisories.read(context, "dnf", [rpmdb.Rpm("kernel-core", "0", "5.14.0-687.5.3.el9_8", "x86_64")])
+    assert context.facts["packages"]["advisories"] == {"kernel-core": {"5.14.0-687.12.1.el9_8": {
+        "since": "2026-10-20", "cves": ["CVE-2026-1001", "CVE-2026-1002"]}}}
+
+
+@pytest.mark.parametrize(("date", "day"), [("1793232000", "2026-10-29"), ("2026-10-29 00:00:00", "2026-10-29"), ("soon", None)])
+def test_the_day_of_an_advisory_as_red_hat_and_suse_write_it(date, day):
+    text = UPDATEINFO.replace("<id>S-9001</id>", f'<id>S-9001</id><issued date="{date}"/>')
+    assert [one.since for one in advisories.of(text, {"kernel-default"})] == [day, None]
 
 
 KMP = "nvidia-open-driver-G06-signed-kmp-default"
