@@ -67,6 +67,11 @@ def kernel_family(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if families.kernel_part(name))
 
 
+def is_meta(name: str) -> bool:
+    """Say whether a name brings whatever kernel is newest: it has no version of its own in it."""
+    return not any(part[:1].isdigit() and "." in part and part.count(".") > 1 for part in name.split("-"))
+
+
 def fill(name: str, branch: str, version: str | None = None, release: str | None = None) -> str:
     """Fill the placeholders of a package name; ``{kernel}`` is a release as rpm names have it, without dist, arch."""
     if "{" not in name:

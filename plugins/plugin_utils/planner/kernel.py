@@ -96,10 +96,10 @@ def _hold(context: Context) -> None:
     available = host.available if isinstance(host.available, dict) else {}
     there = family.kernel_family(installed)
     gone = set(decision.remove)
-    offered = [name for name in family.kernel_family(available) if _is_meta(name)]
+    offered = [name for name in family.kernel_family(available) if family.is_meta(name)]
     headers = _names(context, decision.headers)
     others = {name for name in [*metas, *offered] if name not in installed and name not in headers}
-    others |= {name for name in decision.remove if _is_meta(name)}
+    others |= {name for name in decision.remove if family.is_meta(name)}
     decision.deny = sorted(others) if isinstance(host.installed, dict) else []
     decision.hold = sorted({*(name for name in there if name not in gone), *others, *headers})
     decision.manual = _manual(context, installed)
@@ -110,11 +110,6 @@ def _names(context: Context, specs: list[str]) -> list[str]:
     if context.packaging is None or context.packaging.manager == "apt":
         return specs
     return [re.sub(r"-\d+\..*$", "", spec) for spec in specs]
-
-
-def _is_meta(name: str) -> bool:
-    """Say whether a name brings whatever kernel is newest: it has no version of its own in it."""
-    return not any(part[:1].isdigit() and "." in part and part.count(".") > 1 for part in name.split("-"))
 
 
 def _manual(context: Context, installed: dict[str, str]) -> list[str]:
@@ -150,7 +145,7 @@ def _broken(context: Context) -> list[str]:
         version = installed.get(image) if isinstance(installed, dict) else None
         if version and isinstance(installed, dict):
             found += [name for name, other in installed.items()
-                      if other == version and family.kernel_family([name]) and _is_meta(name)]
+                      if other == version and family.kernel_family([name]) and family.is_meta(name)]
     return sorted(dict.fromkeys(found))
 
 

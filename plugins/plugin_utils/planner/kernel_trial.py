@@ -10,7 +10,7 @@ from ..model.host import Kernel
 from ..model.version import KernelRelease
 from ..rules import kernels
 from ..rules.context import Context
-from . import boot
+from . import boot, family
 
 _LAYOUTS = ("mdraid", "lvm", "crypt", "multipath", "dm", "btrfs", "zfs")
 
@@ -80,7 +80,7 @@ def _complete(context: Context, kernel: Kernel) -> bool:
 
 
 def _prune(context: Context) -> None:
-    """Name the oldest kernels of the present flavour that are more than are to be kept."""
+    """Name the oldest kernels of the present flavour that are more than are to be kept. A newer one never goes."""
     decision, host = context.kernel, context.host
     present = KernelRelease.try_parse(context.boot)
     if present is None or not isinstance(host.kernels, tuple):
@@ -91,11 +91,13 @@ def _prune(context: Context) -> None:
         if parsed is not None and parsed.flavour == present.flavour and kernel.image is True:
             same.append((parsed, kernel))
     same.sort(key=lambda one: one[0].key, reverse=True)
-    before = [kernel.release for parsed, kernel in same
-              if parsed.key < present.key and isinstance(host.proved, tuple) and kernel.release in host.proved]
+    older = [kernel for parsed, kernel in same if parsed.key < present.key]
+    before = [kernel.release for kernel in older if isinstance(host.proved, tuple) and kernel.release in host.proved]
     stays = {host.running, host.default_boot, context.boot, decision.trial_release, decision.commit, *before[:1]}
+    stays |= {kernel.release for kernel in older if _meta_of(context, kernel) is not None}
+    stays |= {kernel.release for parsed, kernel in same if parsed.key >= present.key}
     room = context.wishes.kernel_keep - sum(1 for _parsed, kernel in same if kernel.release in stays)
-    for _parsed, kernel in same:
+    for kernel in older:
         if kernel.release in stays:
             continue
         if room > 0:
@@ -103,6 +105,25 @@ def _prune(context: Context) -> None:
             continue
         decision.prune.append(kernel.release)
         decision.prune_packages += _packages(context, kernel)
+
+
+def _meta_of(context: Context, kernel: Kernel) -> str | None:
+    """Return the installed package without a release of its own that asks for this kernel (apt): it would go with it.
+
+    Its version says so: that of the image with Debian, the release with full stops, or at its beginning, with Ubuntu.
+    """
+    installed = context.host.packages.installed
+    if context.packaging is None or context.packaging.manager != "apt" or not isinstance(installed, dict):
+        return None
+    image = installed.get(boot.image_package(context, kernel))
+    number = kernel.release.rpartition("-")[0]
+    for name, version in installed.items():
+        if name.startswith("linux-") and family.is_meta(name) and (family.kernel_family([name]) or "-nvidia-" in name):
+            dotted = version.replace("-", ".")
+            if version == image or dotted == number.replace("-", ".") or dotted.startswith(
+                    (f"{number.replace('-', '.')}.", f"{number.replace('-', '.')}~")):
+                return name
+    return None
 
 
 def _packages(context: Context, kernel: Kernel) -> list[str]:
