@@ -11,7 +11,7 @@ from typing import Any
 from ..model import chart
 from ..model import cluster as clusters
 from ..planner import plan_fleet
-from ..planner.operator import nodes
+from ..planner.operator import nodes, sharing
 from . import cluster, waiting
 
 _IMMUTABLE = {"driverType": "gpu", "usePrecompiled": False}    # with defaults; CEL rules of the CRD: self == oldSelf
@@ -32,6 +32,7 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     by_objects = bool(chart.flag(wanted["values"], "driver.nvidiaDriverCRD.enabled"))
     wanted["nodes"] = nodes.differing(here, wanted["labels"], hosts, by_objects)
     wanted["marks"] = nodes.marks(here, wanted["labels"], wanted["nodes"])
+    wanted["sharing"] = sharing.to_do(here, wanted["sharing"])
     there = {one.name: one.spec for one in here.drivers}
     wanted["replaced"] = []
     for one in wanted["drivers"]:
