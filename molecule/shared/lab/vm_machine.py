@@ -24,7 +24,7 @@ from .settings import LabError
 
 CODE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
 VARS = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
-SSH_SECONDS = 600  # software emulation on a busy machine; 30 s on an idle one
+SSH_SECONDS = 900  # software emulation on a busy machine; 30 s on an idle one
 
 
 def accelerator() -> list[str]:

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from .rig import HERE, DrillError, Rig, expect
+from .rig import LOGS, DrillError, Rig, expect
 
 # Says "now" on the machine when something happens: one process that looks often, since starts are slow there.
 _WATCH = r"""
@@ -81,20 +81,16 @@ class Cuts:
         expect(f"the run after a cut {what} reaches {self.new}", self.rig.proved() == self.new)
 
     def at(self, place: str) -> str:
-        """Cut at a named place, see a proved kernel, and let the next run finish."""
-        self.restore()
-        watch = HERE / "boot" / "watch.new"
+        """Let a run come as far as a named place, cut there, and see a proved kernel start."""
+        watch = LOGS / f"{self.rig.name}-watch.py"
         watch.write_text(_WATCH)
-        try:
-            self.rig.copy(watch, "/run/watch.py")
-        finally:
-            watch.unlink()
+        self.rig.copy(watch, "/run/watch.py")
         eye = self._watching(place)
-        child = self.rig.playing(*self.upgrade)
+        child, known = self.rig.playing(*self.upgrade), self.rig.said()
         try:
             end = time.monotonic() + 3600
             while eye.poll() is None:
-                expect(f"{PLACES[place]} is reached before the run ends", child.poll() is None)
+                expect(f"{PLACES[place]} is reached before the run ends", child.poll() is None, self.rig.said(known))
                 expect(f"{PLACES[place]} is reached", time.monotonic() < end)
                 time.sleep(0.05)
             expect("the watcher saw it", eye.returncode == 0)
@@ -102,9 +98,7 @@ class Cuts:
         finally:
             eye.kill()
             self._stop_playing(child)
-        running = self._after(PLACES[place])
-        self.finish(PLACES[place])
-        return f"{PLACES[place]}: started {running}, the next run finished on {self.new}"
+        return f"{PLACES[place]}: cut; {self._after(PLACES[place])} started"
 
     def _watching(self, place: str) -> subprocess.Popen[bytes]:
         eye = subprocess.Popen([*self.rig.ssh(), f"python3 /run/watch.py {place} {self.new}"],
@@ -122,12 +116,13 @@ class Cuts:
             if first is None and _FIRST in self.rig.said(known):
                 first = time.monotonic() - begun
         expect("a run without a cut ends well", child.returncode == 0 and first is not None, self.rig.said(known))
-        return first or 0.0, time.monotonic() - begun
+        took = time.monotonic() - begun
+        self.restore()
+        return first or 0.0, took
 
     def at_random(self, seed: int, count: int, within: tuple[float, float], say: Callable[[str], None]) -> int:
         """Cut at random moments; each run has to clear up after the cut before. How many runs came to their end."""
         dice, finished = random.Random(seed), 0
-        self.restore()
         for number in range(1, count + 1):
             moment = dice.uniform(*within)
             begun = time.monotonic()

@@ -67,10 +67,6 @@ class Rig:
         """Make it anew and switch it on."""
         expect("the machine starts", vm_cli.main(["up", self.name, "--anew", *options]) == 0)
 
-    def save(self, label: str) -> None:
-        """Keep its disk under a label, from which it can be made anew; it is off then."""
-        expect("its disk is kept", vm_cli.main(["save", self.name, label]) == 0)
-
     error = LabError
 
     def there(self) -> bool:

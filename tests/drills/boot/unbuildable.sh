@@ -29,7 +29,7 @@ END
 ln -s "/usr/src/linux-headers-$release" "$work/linux-headers-$release/lib/modules/$release/build"
 cp "/boot/vmlinuz-$(uname -r)" "$work/linux-image-$release/boot/vmlinuz-$release"
 cp "/boot/config-$(uname -r)" "$work/linux-image-$release/boot/config-$release"
-package "linux-headers-$release" ""
+package "linux-headers-$release" linux-compiler-gcc-12-x86
 package "linux-image-$release" ""
 package linux-headers-amd64 "linux-headers-$release (= $version)"
 package linux-image-amd64 "linux-image-$release (= $version)"
