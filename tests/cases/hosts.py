@@ -55,7 +55,7 @@ def fresh(system: str = "debian 12", gpus: tuple[str, ...] = ("t4",), switches: 
     return {
         "host": "gpu-1",
         "os": {"id": ident, "version": version, "codename": codename, "family": family, "arch": "x86_64",
-               "virt": "none", "init": "systemd", "selinux": None},
+               "virt": "none", "init": "systemd", "selinux": None, "python": "3.11.13"},
         "kernel": {
             "running": release, "running_compiler": compiler, "default_boot": release, "cmdline": "root=/dev/sda1 ro",
             "modules": [],
