@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -26,7 +28,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 _KEYS = ("name", "hosts", "nodes", "preset", "strategy", "replicas", "rename", "fail_requests_greater_than_one",
          "mig_profile", "mig_strategy")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?\Z")
 _PROFILE = re.compile(r"[1-9]g\.[0-9]{1,4}gb(\+me|\+gfx|\+me\.all|-me)?\Z")
 _LABEL = re.compile(r"([a-z0-9A-Z.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z")
 _VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z")
@@ -62,6 +64,13 @@ class Group:
     def configured(self) -> bool:
         """Say whether the device plugin needs a configuration for it."""
         return self.replicas is not None
+
+    @property
+    def key(self) -> str:
+        """Return the name of its configuration or layout: it never means two things, so no node changes unasked."""
+        said = json.dumps([self.strategy, self.replicas, self.rename, self.fail_requests_greater_than_one,
+                           self.as_dict()["mig_profile"]], sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
 
     def takes(self, host: str, inventory: tuple[str, ...], labels: Mapping[str, str]) -> bool:
         """Say whether a host, with its inventory groups and its node's labels, belongs to it."""
@@ -99,7 +108,7 @@ def _group(where: str, given: Any) -> Group:
             raise Fault(f"{where}.{key}", given[key], f"one of the keys {', '.join(_KEYS)}")
     name = given.get("name")
     if not isinstance(name, str) or not _NAME.match(name) or name == WHOLE:
-        raise Fault(f"{where}.name", name, f"lower case letters, digits and -, at most 63, and not {WHOLE}")
+        raise Fault(f"{where}.name", name, f"lower case letters, digits and -, at most 48, and not {WHOLE}")
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
         raise Fault(f"{where}.preset", preset, f"one of {', '.join(PRESETS)}")

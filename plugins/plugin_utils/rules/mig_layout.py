@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model.facts import each
-from ..model.sharing import Group
+from ..model.sharing import BALANCED, Group
 from .context import Card, Context
 
 _PROFILE = re.compile(r"([0-9]+)g\.([0-9]+)gb(.*)\Z")
@@ -70,7 +70,13 @@ def entries(context: Context, group: Group) -> dict[str, list[dict[str, Any]]]:
             vendor, device = ident.upper().split(":")
             made.append({"device-filter": [f"0x{device}{vendor}"], "devices": "all", "mig-enabled": True,
                          "mig-devices": counts})
-    if not made:
-        return {}
-    uniform = f"all-{group.profiles[0]}".replace("+", ".")
-    return {group.name if isinstance(group.mig_profile, Mapping) else uniform: made}
+    return {name(group): made} if made else {}
+
+
+def name(group: Group) -> str:
+    """Return the name of a group's layout: one of MIG manager's own where each GPU gets one profile."""
+    if isinstance(group.mig_profile, Mapping):
+        return group.key
+    if group.mig_profile == BALANCED:
+        return "all-balanced"
+    return f"all-{group.mig_profile}".replace("+", ".")

@@ -8,8 +8,6 @@ The labels are not among those of the decision: a node is emptied before its GPU
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +17,12 @@ import yaml
 from ...model import chart
 from ...model.cluster import Cluster
 from ...model.operator import OperatorDecision
-from ...model.sharing import BALANCED, WHOLE, Group, read
+from ...model.sharing import WHOLE, Group, read
 from ...rules import mig, mig_layout, plugin_config, sharing_groups
 from ...rules.context import Context
 
 PLUGIN_MAP, MIG_MAP, MIG_KEY = "baremetal-nvidia-sharing", "baremetal-nvidia-mig", "config.yaml"
-# What reads a ConfigMap when it starts and never again; the operator does not restart it.
+# Pods (label app) that mount a ConfigMap: what is new in it reaches them late, and the operator restarts none of them.
 _READERS = {
     PLUGIN_MAP: ("nvidia-device-plugin-daemonset", "nvidia-device-plugin-mps-control-daemon", "gpu-feature-discovery"),
     MIG_MAP: ("nvidia-mig-manager",),
@@ -43,7 +41,8 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     else:
         _keep(here, decision)
     told = decision.sharing
-    told.update(groups=[one.as_dict() for one in groups], strategy_asked=asked, group=None, layouts={}, labels={})
+    told.update(groups=[one.as_dict() for one in groups], strategy_asked=asked, group=None, layouts={}, labels={},
+                may_stop=context.wishes.processes_may_stop)
     if group is not None:
         told["group"] = group.name
         decision.because.append(f"sharing: group {group.name}, {group.strategy.replace('_', '-')}")
@@ -69,21 +68,12 @@ def _labels(group: Group | None, have: Mapping[str, str]) -> dict[str, str | Non
     if group is None and GROUP_LABEL not in have:
         return {}
     wanted: dict[str, str | None] = {GROUP_LABEL: group.name if group is not None else None}
-    wanted[sharing_groups.CONFIG_LABEL] = group.name if group is not None and group.configured else None
+    wanted[sharing_groups.CONFIG_LABEL] = group.key if group is not None and group.configured else None
     if group is not None and group.strategy == "mig":
-        wanted[mig.LAYOUT] = layout(group)
+        wanted[mig.LAYOUT] = mig_layout.name(group)
     elif have.get(mig.LAYOUT) not in (None, "", "all-disabled"):
         wanted[mig.LAYOUT] = "all-disabled"
     return wanted
-
-
-def layout(group: Group) -> str:
-    """Return the name of a group's layout: one of MIG manager's own where each GPU gets one profile."""
-    if isinstance(group.mig_profile, Mapping):
-        return group.name
-    if group.mig_profile == BALANCED:
-        return "all-balanced"
-    return f"all-{group.mig_profile}".replace("+", ".")
 
 
 def settle(values: dict[str, Any], groups: Sequence[Group], strategy_asked: bool) -> None:
@@ -131,7 +121,7 @@ def config_maps(groups: Sequence[Group], values: Mapping[str, Any],
     if configured and chart.text(values, f"{_PLUGIN}.name") == PLUGIN_MAP:
         mixed = chart.text(values, "mig.strategy") == "mixed"
         found[PLUGIN_MAP] = {WHOLE: _text({"version": "v1"}),
-                             **{one.name: _text(_configuration(one, mixed)) for one in configured}}
+                             **{one.key: _text(_configuration(one, mixed)) for one in configured}}
     if needs_own_layouts(groups) and chart.text(values, f"{_MIG}.name") == MIG_MAP:
         disabled = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
         every = {**disabled, **dict(sorted(layouts.items()))}
@@ -162,6 +152,7 @@ class Shared:
     groups: list[Group]
     layouts: dict[str, list[dict[str, Any]]]
     labels: dict[str, dict[str, str | None]]
+    may_stop: list[str]    # hosts whose pods may be stopped for it
     strategy_asked: bool
     differing: dict[str, dict[str, Any]]    # by path what hosts want
 
@@ -177,7 +168,7 @@ class Shared:
     def as_dict(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the strategies by group, the labels by host, and the ConfigMaps by name."""
         return {"groups": {one.name: one.strategy for one in self.groups}, "labels": self.labels,
-                "config_maps": config_maps(self.groups, values, self.layouts)}
+                "may_stop": self.may_stop, "config_maps": config_maps(self.groups, values, self.layouts)}
 
 
 def together(told: Mapping[str, Mapping[str, Any]]) -> Shared:
@@ -194,40 +185,71 @@ def together(told: Mapping[str, Mapping[str, Any]]) -> Shared:
             listed.extend(entry for entry in entries if entry not in listed)
     labels = {host: one["labels"] for host, one in sorted(told.items()) if one.get("labels")}
     asked = any(one.get("strategy_asked") for one in told.values())
-    return Shared([groups[name] for name in sorted(groups)], layouts, labels, asked, differing)
+    may_stop = [host for host, one in sorted(told.items()) if one.get("may_stop")]
+    return Shared([groups[name] for name in sorted(groups)], layouts, labels, may_stop, asked, differing)
 
 
 def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the role is to change: ``{config_maps, gone, nodes}``.
 
-    ``config_maps`` have name, data, digest, whether they are there (``known``), which keys are no longer wanted
-    (``stale``), and the DaemonSets that read them once (``restart``). ``nodes`` have name, labels, and whether no pod
-    may use its GPUs meanwhile (``empty``); ``gone`` are ConfigMaps of ours that nobody needs.
+    ``config_maps`` have name, data, what they are to say ``first``, while nodes still have their former labels, and
+    keys that are no longer wanted (``stale``); ``gone`` are those of ours that nobody needs. ``nodes`` have name,
+    labels, whether no pod may use their GPUs meanwhile (``empty``) and such pods may be stopped (``may_stop``), the
+    layout of MIG that is to come, and which pods have to start again to see what is new in a ConfigMap (``restart``,
+    by their label ``app``).
     """
-    maps = []
-    for name, data in wanted["config_maps"].items():
-        there = here.config_maps.get(name)
-        maps.append({"name": name, "data": data, "known": there is not None, "restart": list(_READERS[name]),
-                     "digest": hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16],
-                     "stale": sorted(set(there or {}) - set(data))})
+    maps = [_map(here, name, data) for name, data in wanted["config_maps"].items()]
     nodes = []
     for host, labels in wanted["labels"].items():
         node = here.node_of(host)
         changes = {key: value for key, value in labels.items() if node is not None and node.labels.get(key) != value}
         if node is not None and changes:
             nodes.append({"name": node.name, "labels": changes, "empty": _disturbs(here, node.labels, changes, wanted),
-                          "layout": changes.get(mig.LAYOUT)})
-    return {"config_maps": maps, "gone": sorted(name for name in (PLUGIN_MAP, MIG_MAP) if name in here.config_maps
-                                                and name not in wanted["config_maps"]), "nodes": nodes}
+                          "may_stop": host in wanted["may_stop"], "layout": changes.get(mig.LAYOUT),
+                          "restart": _readers(here, changes)})
+    gone = [name for name in (PLUGIN_MAP, MIG_MAP) if name in here.config_maps and name not in wanted["config_maps"]]
+    return {"config_maps": maps, "gone": gone, "nodes": nodes}
 
 
-def _disturbs(here: Cluster, before: Mapping[str, str], changes: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _map(here: Cluster, name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    there = here.config_maps.get(name) or {}
+    first = dict(data)
+    if name == MIG_MAP and isinstance(there.get(MIG_KEY), str):
+        used = {node.labels.get(mig.LAYOUT) for node in here.nodes}
+        old, new = _layouts(there[MIG_KEY]), _layouts(data[MIG_KEY])
+        kept = {layout: entries for layout, entries in old.items() if layout in used and layout not in new}
+        if kept:
+            first[MIG_KEY] = _text({"version": "v1", "mig-configs": {**new, **kept}})
+    return {"name": name, "data": dict(data), "first": first, "stale": sorted(set(there) - set(data))}
+
+
+def _layouts(text: object) -> Mapping[str, Any]:
+    found = chart.at(plugin_config.parse(text).tree, "mig-configs") if isinstance(text, str) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _readers(here: Cluster, changes: Mapping[str, str | None]) -> list[str]:
+    """Return what on a node has to start again: it mounts a ConfigMap that just got what the node now asks for."""
+    found: list[str] = []
+    there = here.config_maps.get(PLUGIN_MAP)
+    if there is not None and changes.get(sharing_groups.CONFIG_LABEL) not in (None, *there):
+        found += _READERS[PLUGIN_MAP]
+    there = here.config_maps.get(MIG_MAP)
+    if there is not None and changes.get(mig.LAYOUT) not in (None, "all-disabled", *_layouts(there.get(MIG_KEY))):
+        found += _READERS[MIG_MAP]
+    return found
+
+
+def _disturbs(
+    here: Cluster, before: Mapping[str, str], changes: Mapping[str, str | None], wanted: Mapping[str, Any]
+) -> bool:
     """Say whether pods on the GPUs would stand in the way, or lose them: a layout changes, or MPS comes or goes."""
     if mig.LAYOUT in changes and {changes[mig.LAYOUT], before.get(mig.LAYOUT) or "all-disabled"} != {"all-disabled"}:
         return True
     if sharing_groups.CONFIG_LABEL not in changes:
         return False
-    there = here.config_maps.get(PLUGIN_MAP) or {}
-    old = plugin_config.parse(str(there.get(before.get(sharing_groups.CONFIG_LABEL, ""), "")))
-    comes = wanted["groups"].get(changes[sharing_groups.CONFIG_LABEL] or "") == "mps"
-    return comes or chart.at(old.tree, "sharing.mps") is not chart.ABSENT
+    there, new = here.config_maps.get(PLUGIN_MAP) or {}, wanted["config_maps"].get(PLUGIN_MAP) or {}
+    old_key, new_key = before.get(sharing_groups.CONFIG_LABEL, ""), changes[sharing_groups.CONFIG_LABEL] or ""
+    texts = (there.get(old_key), new.get(new_key))
+    return any(chart.at(plugin_config.parse(text).tree, "sharing.mps") is not chart.ABSENT
+               for text in texts if isinstance(text, str))

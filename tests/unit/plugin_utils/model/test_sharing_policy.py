@@ -46,7 +46,7 @@ def test_what_cannot_be_is_refused_by_name(group: dict[str, Any], where: str, wo
     assert refused.value.variable == f"gpu_sharing[0].{where}"
 
 
-@pytest.mark.parametrize("name", [None, "", "Whole", "whole", "a_b", "a" * 64])
+@pytest.mark.parametrize("name", [None, "", "Whole", "whole", "a_b", "a" * 49])
 def test_a_name_is_a_key_and_a_label(name: Any) -> None:
     with pytest.raises(policy.PolicyError, match=r"gpu_sharing\[0\].name"):
         groups({"name": name, "preset": "batch"})
@@ -61,6 +61,12 @@ def test_presets_say_the_strategy_and_take_other_numbers() -> None:
     batch, serving = groups({"name": "a", "preset": "batch"}, {"name": "b", "preset": "serving", "replicas": 8})
     assert (batch.strategy, batch.replicas, batch.rename) == ("time_slicing", 4, True)
     assert (serving.strategy, serving.replicas, serving.rename) == ("mps", 8, False)
+
+
+def test_one_name_never_means_two_things() -> None:
+    one, same, other = (groups({"name": "a", "preset": "batch", **more})[0].key
+                        for more in ({}, {"hosts": "x"}, {"replicas": 8}))
+    assert one == same != other
 
 
 def test_what_was_checked_can_be_checked_again() -> None:

@@ -52,8 +52,9 @@ def test_groups_in_variables_of_single_hosts_make_one_configuration() -> None:
     made = fleet({"a": (L40S, [BATCH]), "b": (L40S, [SERVING]), "c": (L40S, [])})
     assert made["conflicts"] == []
     assert made["values"]["devicePlugin"]["config"] == {"name": sharing.PLUGIN_MAP, "default": "whole"}
-    assert sorted(made["sharing"]["config_maps"][sharing.PLUGIN_MAP]) == ["jobs", "web", "whole"]
-    assert made["sharing"]["labels"]["a"]["nvidia.com/device-plugin.config"] == "jobs"
+    names = sorted(made["sharing"]["config_maps"][sharing.PLUGIN_MAP])
+    assert [name.split("-")[0] for name in names] == ["jobs", "web", "whole"]
+    assert made["sharing"]["labels"]["a"]["nvidia.com/device-plugin.config"] == names[0]
     assert "c" not in made["sharing"]["labels"]
     for text in made["sharing"]["config_maps"][sharing.PLUGIN_MAP].values():
         assert list(plugin_config.problems(plugin_config.parse(text))) == []
@@ -78,7 +79,7 @@ def test_layouts_of_several_kinds_of_gpus_stand_side_by_side() -> None:
     groups = [{**SEVENTHS, "hosts": ["a", "b"]}, {**OWN, "hosts": "c"}]
     made = fleet({"a": (H100, groups), "b": (A100, groups), "c": (H100, groups)})
     layouts = yaml.safe_load(made["sharing"]["config_maps"][sharing.MIG_MAP]["config.yaml"])["mig-configs"]
-    assert sorted(layouts) == ["all-1g.10gb", "all-disabled", "own"]
+    assert sorted(name.split("-")[0] for name in layouts) == ["all", "all", "own"]
     assert [(one["device-filter"], one["mig-devices"]) for one in layouts["all-1g.10gb"]] == [
         (["0x233010DE"], {"1g.10gb": 7}), (["0x20B210DE"], {"1g.10gb": 7})]
     assert made["values"]["mig"]["strategy"] == "mixed" and made["conflicts"] == []
@@ -92,8 +93,9 @@ def test_the_last_group_takes_everything_back() -> None:
     assert "devicePlugin" not in made["values"] and made["sharing"]["config_maps"] == {}
     todo = sharing.to_do(read(there), made["sharing"])
     assert todo["gone"] == [sharing.PLUGIN_MAP]
-    assert todo["nodes"] == [{"name": "a", "empty": False, "layout": None, "labels": {
-        "baremetal.nvidia/sharing": None, "nvidia.com/device-plugin.config": None}}]
+    assert todo["nodes"] == [{"name": "a", "empty": False, "may_stop": False, "layout": None, "restart": [],
+                              "labels": {
+                                  "baremetal.nvidia/sharing": None, "nvidia.com/device-plugin.config": None}}]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,27 @@ def test_nothing_is_left_to_do_after_it_was_done() -> None:
     assert [one for one in again["changes"] if one["role"] == "gpu_operator" and one["action"] != "crd"] == []
     todo = sharing.to_do(read(there), plan_fleet([again])["operator"]["sharing"])
     assert todo["nodes"] == [] and todo["gone"] == [] and todo["config_maps"][0]["stale"] == []
+
+
+def test_a_layout_that_nodes_still_have_stays_until_they_have_another() -> None:
+    old = yaml.safe_dump({"version": "v1", "mig-configs": {"own-1": [{"devices": [0]}], "own-0": [{"devices": [1]}]}})
+    there = cluster({"a": {"baremetal.nvidia/sharing": "own", "nvidia.com/mig.config": "own-1"}},
+                    config_maps={sharing.MIG_MAP: {"config.yaml": old}})
+    todo = sharing.to_do(read(there), fleet({"a": (H100, [OWN])}, there)["sharing"])
+    texts = (todo["config_maps"][0][key]["config.yaml"] for key in ("first", "data"))
+    first, last = (yaml.safe_load(text)["mig-configs"] for text in texts)
+    assert "own-1" in first and "own-0" not in first and "own-1" not in last
+    (node,) = todo["nodes"]
+    assert node["layout"] in last and node["restart"] == ["nvidia-mig-manager"] and node["empty"]
+
+
+def test_what_is_new_in_a_configuration_reaches_a_node_by_a_restart() -> None:
+    old = {"whole": "version: v1\n", "old": "version: v1\n"}
+    there = cluster({"a": {}, "b": {}}, config_maps={sharing.PLUGIN_MAP: old})
+    todo = sharing.to_do(read(there), fleet({"a": (L40S, [BATCH]), "b": (L40S, [])}, there)["sharing"])
+    assert [(one["name"], one["restart"]) for one in todo["nodes"]] == [("a", [
+        "nvidia-device-plugin-daemonset", "nvidia-device-plugin-mps-control-daemon", "gpu-feature-discovery"])]
+    assert todo["config_maps"][0]["stale"] == ["old"]
 
 
 @pytest.mark.skipif(not DEFAULTS.is_file(), reason=f"MIG manager's own layouts are not in {DEFAULTS}")
