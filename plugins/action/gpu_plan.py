@@ -126,7 +126,8 @@ class ActionModule(ActionBase):
         plan["package_manager"] = (facts.get("packages") or {}).get("manager")
         plan["previous"] = freshness.previous(old_plan)
         plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode), forced=self._forced(variables))
-        plan["lists_old"] = source == "host" and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
+        online = source == "host" and not policy.get("gpu_driver_offline")
+        plan["lists_old"] = online and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
         found: dict[str, Any] = {"gpu_plan": plan}
         if source in ("host", "stored"):
             # None takes the place of what a fact cache may still hold from an earlier run

@@ -67,6 +67,12 @@ options:
     description: Where scratch directories are made.
     type: path
     default: /var/tmp
+  files:
+    description:
+      - Package files on the host that are taken instead of the repositories, each with its SHA-256, or null where it is
+        not to be looked at.
+    type: dict
+    default: {}
   min_free_mb:
     description: Megabytes that have to be free in O(scratch_dir) before a build.
     type: int
@@ -176,6 +182,7 @@ SPEC: dict[str, Any] = {
     "cache_dir": {"type": "str", "default": "/var/cache/baremetal-nvidia"},
     "scratch_dir": {"type": "path", "default": "/var/tmp"},
     "min_free_mb": {"type": "int", "default": 2500},
+    "files": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 3600},
     "lock_timeout": {"type": "int", "default": 300},
     "jobs": {"type": "int"},
@@ -246,6 +253,7 @@ def main() -> None:
                 kernels=tuple(dict.fromkeys(asked["kernels"])),
                 cache_dir=asked["cache_dir"] or None,
                 scratch_dir=asked["scratch_dir"],
+                files={path: str(digest) if digest else None for path, digest in asked["files"].items()},
                 timeout=asked["timeout"],
                 lock_timeout=asked["lock_timeout"],
                 min_free_mb=asked["min_free_mb"],

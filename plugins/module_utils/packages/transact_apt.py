@@ -16,6 +16,7 @@ _FORMAT = "${binary:Package}\\t${Package}\\t${Version}\\t${db:Status-Status}\\t$
 _GOES = re.compile(r"(?m)^(?:Remv|Purg) (\S+)")
 _HALF = ("half-installed", "half-configured", "unpacked", "triggers-awaited", "triggers-pending")
 _LISTS_LOCKED = re.compile(r"Could not get lock \S*/lists/lock")
+_NO_SOURCES = ["-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null"]
 _FORCE = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
 
 
@@ -75,6 +76,7 @@ class AptTransaction:
 
     def _argv(self, todo: Todo, wish: Wish, *options: str) -> list[str]:
         # files come by their path: apt takes name and version from them
+        alone = _NO_SOURCES if wish.only_files else []
         given = {_name_of(path) for path in todo.files}
         specs = [f"{name}={version}" if version else name for name, version in sorted(todo.install.items())
                  if name not in given]
@@ -83,7 +85,7 @@ class AptTransaction:
         recommends = [] if wish.recommends else ["--no-install-recommends"]
         purge = ["--purge"] if wish.purge else []
         purge += ["--download-only", "--allow-change-held-packages"] if wish.fetch else []
-        return ["apt-get", *options, *recommends, *purge, "--allow-downgrades", *reinstall,
+        return ["apt-get", *alone, *options, *recommends, *purge, "--allow-downgrades", *reinstall,
                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}", *_FORCE, "install",
                 *files, *specs, *todo.reinstall, *(f"{name}-" for name in todo.remove)]
 

@@ -75,6 +75,8 @@ class DnfTransaction(RpmTransaction):
         if wish.held:
             options += ["--setopt=disable_excludes=*"] if self.is_5 else ["--disableplugin=versionlock",
                                                                           "--disableexcludes=all"]
+        if wish.only_files:
+            options += ["--disablerepo=*", "--setopt=localpkg_gpgcheck=False"]  # the digests were looked at
         if todo.streams:  # exact versions are asked for: the filter of a stream has nothing to add
             options.append("--setopt=*.module_hotfixes=True")
         return options

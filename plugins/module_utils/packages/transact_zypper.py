@@ -47,7 +47,9 @@ class ZypperTransaction(RpmTransaction):
         force = ["--force"] if todo.reinstall else []
         force += ["--download-only"] if wish.fetch else []
         force += ["--allow-unsigned-rpm"] if files else []  # the digests of the files were looked at
-        return ["zypper", "--non-interactive", "--no-refresh", *options, "install", "--auto-agree-with-licenses",
+        alone = ["--disable-repositories"] if wish.only_files else []
+        return ["zypper", "--non-interactive", "--no-refresh", *alone, *options, "install",
+                "--auto-agree-with-licenses",
                 "--oldpackage", "--force-resolution", "--no-confirm", recommends, *force, *specs, *todo.reinstall,
                 *(f"-{spec}" for spec in self._specs(todo.remove))]
 

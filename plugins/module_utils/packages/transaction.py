@@ -40,6 +40,7 @@ class Wish:
     reinstall: tuple[str, ...] = ()  # packages whose files are not as the package brings them
     streams: Mapping[str, str] = field(default_factory=dict)  # module → stream (dnf); "" for none
     files: Mapping[str, str | None] = field(default_factory=dict)  # package file on the host → its SHA-256
+    only_files: bool = False  # nothing comes from a repository; of the files those come too that are needed
     may_go: str | None = None  # regular expression of names that may go with those that are removed
     recommends: bool = False
     purge: bool = False  # settings of what is removed go too (dpkg alone keeps them)
@@ -82,6 +83,7 @@ class Manager(Protocol):
     """What one package manager does of a transaction; see the files beside this one."""
 
     name: str
+    run: Runner
 
     def refresh(self, wish: Wish) -> None:
         """Fetch the package lists. Raises PackageError with the manager's own reason."""
@@ -136,6 +138,25 @@ class Transaction:
             duplicates=self.manager.duplicates(wish.packages),
             repair=bool(half),
         )
+
+    def from_files(self, wish: Wish) -> Wish:
+        """Where only files count: their own versions, and with them what they need of the other files."""
+        if not wish.only_files:
+            return wish
+        from . import directory  # it asks the managers' programs as this file does
+
+        self._see_files(wish)
+        files = directory.read(wish.files, self.manager.run, self.manager.name)
+        there = self.manager.versions()
+        exact = {(one.name, directory.plain(one.version)): one.version for one in files}
+        packages = {name: exact.get((name, directory.plain(version)), version) if version else None
+                    for name, version in wish.packages.items()}
+        lacking = {name: version for name, version in packages.items()
+                   if name not in there or (version is not None and version not in there[name])}
+        found = directory.chosen(lacking, files, there, self.manager.run, self.manager.name) if lacking else {}
+        more = {name: one.version for name, one in found.items()}
+        return replace(wish, packages={**packages, **more},
+                       files={one.path: wish.files[one.path] for one in found.values()})
 
     def run(self, wish: Wish, check: bool, guard: Callable[[], None] = lambda: None) -> Outcome:
         """Bring the packages to what is wished. Raises PackageError. ``guard`` looks once more just before it."""

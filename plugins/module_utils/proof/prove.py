@@ -19,12 +19,14 @@ from typing import Any, Callable
 
 from .. import atomic
 from ..mok.signature import Signer
+from ..packages import detect
 from ..state import DIRECTORY, Store, stamp
 from . import bundle, dkms, labels, modinfo, publish, scratch
 from . import headers as kernel_headers
 from .backends import backend
 from .cache import Cache
 from .errors import ProofError
+from .files import Files
 from .shape import Shape, distribution
 
 Runner = Callable[..., Any]
@@ -49,6 +51,7 @@ class Wish:
     min_free_mb: int = 2500
     jobs: int | None = None
     niceness: int = 10
+    files: Mapping[str, str | None] = field(default_factory=dict)  # package files instead of repositories
     certificate: str | None = None  # Secure Boot: that of DKMS' key, with which installed modules must be signed
     private_key: str | None = None
 
@@ -106,6 +109,8 @@ class Prover:
         self.wish, self.run, self.root, self.beat, self.clock, self.free = wish, run, root, beat, clock, free
         self.store = store or Store(root)
         self.apt = backend(run, root)
+        if wish.files:
+            self.apt = Files(self.apt, wish.files, run, detect.detect(root) or "apt")
         self.cache = Cache(wish.cache_dir) if wish.cache_dir else None
         self.arch = platform.machine()
         self._source_tree: str | None = None

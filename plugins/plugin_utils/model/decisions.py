@@ -32,12 +32,15 @@ class DriverDecision:
     repositories: list[dict[str, Any]] = field(default_factory=list)
     mend: list[dict[str, Any]] = field(default_factory=list)
     runfile: dict[str, Any] | None = None
+    offline: dict[str, Any] | None = None
     components: list[str] = field(default_factory=list)
     source_package: str | None = None
     dkms: dict[str, str] | None = None
     module: str | None = None
     kernels: list[str] = field(default_factory=list)
     modprobe: dict[str, str] | None = None
+    modules: list[str] = field(default_factory=list)
+    files: list[dict[str, str]] = field(default_factory=list)
     initramfs: list[str] = field(default_factory=list)
     services: dict[str, dict[str, Any]] = field(default_factory=dict)
     mok: dict[str, Any] | None = None

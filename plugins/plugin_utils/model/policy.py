@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from . import containerd, containers, cuda_request, cuda_wishes, sharing
+from . import containerd, containers, cuda_request, cuda_wishes, offline, sharing
 
 _Check = Callable[[str, Any, Mapping[str, Any]], Any]
 _FILE = Path(__file__).with_name("policy.yml")
@@ -347,6 +347,7 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_containerd_registry_hosts": _of_containers(containerd.hosts),
     "gpu_toolkit_config": _of_containers(containers.config),
     "gpu_toolkit_offline": _of_containers(containers.offline),
+    "gpu_driver_offline": _of_containers(offline.offline),
     "gpu_frameworks": _frameworks,
     "gpu_findings_waived": _waivers,
 }

@@ -21,6 +21,7 @@ class Wishes:
     driver_method: str
     driver_variant: str
     driver_repository: Mapping[str, Any] | None
+    driver_offline: Mapping[str, Any] | None
     driver_runfile: str
     driver_owner: str
     operator_version: str | None

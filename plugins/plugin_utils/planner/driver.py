@@ -12,14 +12,8 @@ from ..model.decisions import DriverDecision
 from ..model.facts import each
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, exchange, fabric, family, repositories, runfiles, secure_boot, strays
+from . import candidates, directory, exchange, fabric, family, modules, repositories, runfiles, secure_boot, strays
 
-MODPROBE_PATH = "/etc/modprobe.d/baremetal-nvidia.conf"
-MODPROBE = """# Managed by the Ansible collection baremetal.nvidia: changes are overwritten.
-# nouveau and the nvidia module cannot both drive a GPU.
-blacklist nouveau
-options nouveau modeset=0
-"""
 BUILD_MB = 2500
 PERSISTENCED = "nvidia-persistenced.service"
 
@@ -51,6 +45,7 @@ def fill(context: Context) -> None:
     decision.repositories = repositories.for_driver(context, chosen)
     decision.mend = strays.find(context)
     decision.runfile = runfiles.decide(context, chosen)
+    decision.offline = directory.decide(context)
     decision.components = list(chosen.series.components) if chosen.series is not None else []
     decision.hold = sorted({*decision.packages, *decision.fabric, *_staying_family(context, decision)})
 
@@ -118,7 +113,7 @@ def _exchange(context: Context, decision: DriverDecision, chosen: Candidate) -> 
 
 def _module(context: Context, decision: DriverDecision, chosen: Candidate) -> None:
     decision.kernels = list(context.kernel.allowed)
-    decision.modprobe = {"path": MODPROBE_PATH, "content": MODPROBE}
+    modules.fill(context, decision)
     decision.initramfs = [
         kernel.release
         for kernel in each(context.host.kernels)
@@ -160,19 +155,20 @@ def _services(context: Context, decision: DriverDecision, chosen: Candidate) -> 
     if chosen.series is not None and chosen.series.variant != "server":  # Ubuntu's row names the one of -server
         own = tuple(name.removesuffix("-server") for name in own)
     for name in dict.fromkeys((*companions, *own)):
-        _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version))
+        locked = row is not None and row.lockstep and name in own
+        _add_package(context, decision, chosen, family.fill(name, chosen.branch, chosen.version), locked)
     if decision.fabricmanager is not None:
         decision.services["nvidia-fabricmanager.service"] = {"enabled": True, "state": "started"}
 
 
-def _add_package(context: Context, decision: DriverDecision, chosen: Candidate, name: str) -> None:
+def _add_package(context: Context, decision: DriverDecision, chosen: Candidate, name: str, locked: bool) -> None:
     if name in decision.packages or (chosen.installed and name.startswith("nvidia-driver-pinning")):
         return
     host = context.host.packages
     there, offers = host.version(name), list(each(host.offers(name)))
     fitting = [one for one in offers if versions.upstream(one) == chosen.version]
     if isinstance(there, str):
-        decision.packages[name] = fitting[0] if fitting and not chosen.installed else there
+        decision.packages[name] = fitting[0] if fitting and (locked or not chosen.installed) else there
     elif fitting or offers:
         decision.packages[name] = (fitting or offers)[0]
     elif chosen.predicted or not candidates.is_offered_fact(context, chosen.series):

@@ -16,6 +16,8 @@ from . import candidates, family
 
 def for_driver(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
     """Return the repository files for a driver and its fabric; empty where the host's own sources serve."""
+    if context.wishes.driver_offline is not None:
+        return []
     found = _for_source(context, chosen)
     for one in found:
         if one["purpose"] == "driver":  # the same repository for another release: the newest version would win

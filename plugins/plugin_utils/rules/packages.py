@@ -30,6 +30,8 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
     if context.packaging is None or candidate.installed:
         return
     where = f"{context.host.os.name} ({_source(candidate.source)})"
+    if context.wishes.driver_offline is not None:
+        where = f"the directory {context.wishes.driver_offline['path']}"
     if candidate.series is None:
         asked = context.wishes.driver_source
         where = context.host.os.name if asked == "auto" else where
@@ -227,9 +229,10 @@ def not_refreshed(context: Context) -> Iterator[Hit]:
     """Fires when refreshing failed; an error when something has to be fetched, unless the plan takes the cause away."""
     error = context.host.refresh_error
     if isinstance(error, str):
+        offline = context.wishes.driver_offline is not None
         mended = bool(context.driver.mend) or ("Signed-By" in error and sources.ours_to_mend(context))
         yield Hit(context.name, f"the package sources cannot be reached: {error}",
-                  severity="error" if context.needs_space and not mended else None)
+                  severity="error" if context.needs_space and not mended and not offline else None)
 
 
 @plan_rule(

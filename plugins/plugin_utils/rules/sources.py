@@ -53,6 +53,23 @@ def ours_to_mend(context: Context) -> bool:
 
 
 @plan_rule(
+    "PKG015", "error", "Package files of another kind",
+    why="dpkg takes .deb files and rpm takes .rpm files.",
+    remedy="fill the directory for this host's system, and name its files in gpu_driver_offline",
+    sources=["docs/design.md, section 10"],
+)
+def other_kind(context: Context) -> Iterator[Hit]:
+    """Fires when the files of the directory are not for the package manager of the host."""
+    wish, manager = context.wishes.driver_offline, context.host.packages.manager
+    if wish is None or not context.wants_driver or not isinstance(manager, str):
+        return
+    kind = "deb" if manager == "apt" else "rpm"
+    if not any(file.endswith(f".{kind}") for file in wish["sha256"]):
+        yield Hit(wish["path"], f"the directory {wish['path']} holds {next(iter(wish['sha256']))}, and {manager} takes "
+                                f".{kind} files")
+
+
+@plan_rule(
     "PKG014", "warning", "Two sources name one repository",
     why="Where they name different keys, apt reads no source at all: nothing can be installed any more, and nothing "
         "says why on the day on which it begins.",
