@@ -117,6 +117,7 @@ class Rig:
     def _environment(self) -> dict[str, str]:
         return os.environ | {"ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_TIMEOUT": "60",
                              "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+                             "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",
                              "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"}
 
     def playing(self, playbook: str, *options: str) -> subprocess.Popen[bytes]:
