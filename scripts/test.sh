@@ -23,11 +23,13 @@ sanity                   420 -
 build                     60 -
 flow                     300 -
 kube                     400 -
+monitoring                60 -
 molecule-gpu_kernel      300 -
 molecule-gpu_containerd  480 -
 molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     420 -
 molecule-gpu_preflight   180 -
+molecule-gpu_operator    240 -
 drills                   240 -
 drills-boot              600 -
 containers               240 -
@@ -80,6 +82,10 @@ part_flow() { python -m pytest tests/flow -q -n 2; }
 
 part_kube() { # real helm and kubernetes.core against an emulated API server
     scripts/helm.sh && python -m pytest tests/kube -q -n 2
+}
+
+part_monitoring() { # every alert on series by which it fires, and on their counterparts: a real promtool
+    scripts/promtool.sh && python -m pytest tests/monitoring -q -n 2
 }
 
 part_browser() { # the HTML report; skipped, and said so, where there is no Chromium
