@@ -13,6 +13,9 @@ TRIAL_RESULT = "/var/lib/baremetal-nvidia/trial"
 # Always reported: null when absent.
 PATHS: tuple[str, ...] = (
     "/etc/modprobe.d/baremetal-nvidia.conf",
+    "/etc/modules-load.d/baremetal-nvidia.conf",
+    "/etc/udev/rules.d/71-baremetal-nvidia-nodes.rules",
+    "/etc/systemd/system/nvidia-persistenced.service.d/baremetal-nvidia.conf",
     "/etc/apt/preferences.d/baremetal-nvidia",
     "/etc/apt/apt.conf.d/52baremetal-nvidia",
     "/etc/default/grub.d/zz-baremetal-nvidia.cfg",
@@ -26,6 +29,7 @@ PATTERNS: tuple[str, ...] = (
     "/etc/apt/sources.list.d/baremetal-nvidia-*.sources",
     "/etc/apt/preferences.d/baremetal-nvidia-*",
     "/etc/apt/keyrings/baremetal-nvidia-*",
+    "/etc/apt/apt.conf.d/51baremetal-nvidia-*-proxy",
     "/etc/yum.repos.d/baremetal-nvidia-*.repo",
     "/etc/zypp/repos.d/baremetal-nvidia-*.repo",
     "/etc/grub.d/*baremetal_nvidia*",

@@ -130,6 +130,7 @@ class FabricPackage(Row):
     version_pattern: Text | None = None  # "{version}-1"; None = a version of its own
     lockstep: Flag = True
     service: Text | None = None
+    command: Text | None = None  # how the packaged unit starts it, where that matters
     archs: tuple[Word, ...] = ()
 
 

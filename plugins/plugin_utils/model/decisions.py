@@ -33,6 +33,7 @@ class DriverDecision:
     mend: list[dict[str, Any]] = field(default_factory=list)
     runfile: dict[str, Any] | None = None
     offline: dict[str, Any] | None = None
+    preferences: dict[str, str] | None = None
     components: list[str] = field(default_factory=list)
     source_package: str | None = None
     dkms: dict[str, str] | None = None

@@ -258,8 +258,9 @@ def _waiver(name: str, waiver: Any) -> dict[str, Any]:
 def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     given = _mapping(name, value, entry)
     for key in given:
-        if key not in ("url", "suite", "components", "key_url", "fingerprint"):
-            raise PolicyError(f"{name}.{key}", given[key], "one of url, suite, components, key_url and fingerprint")
+        if key not in ("url", "suite", "components", "key_url", "fingerprint", "proxy"):
+            allowed = "one of url, suite, components, key_url, fingerprint and proxy"
+            raise PolicyError(f"{name}.{key}", given[key], allowed)
     url, fingerprint = given.get("url"), given.get("fingerprint")
     if not isinstance(url, str) or not re.match(r"(https?|file):/", url) or any(char.isspace() for char in url):
         raise PolicyError(f"{name}.url", url, "the address of a repository")
@@ -274,7 +275,21 @@ def _repository(name: str, value: Any, entry: Mapping[str, Any]) -> dict[str, An
         raise PolicyError(f"{name}.suite", suite, "the name of a suite, or a path that ends with /")
     if key_url is not None and not _word(key_url):
         raise PolicyError(f"{name}.key_url", key_url, "the address of the key")
-    return {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
+    found = {"url": url, "suite": suite, "components": list(components), "key_url": key_url, "fingerprint": digits}
+    if given.get("proxy") is not None:
+        found["proxy"] = _proxy(f"{name}.proxy", given["proxy"], entry) if given["proxy"] != "" else ""
+    return found
+
+
+def _proxy(name: str, value: Any, entry: Mapping[str, Any]) -> str:
+    text = value if isinstance(value, str) else ""
+    if re.match(r"https?://[^/\s]*@", text):  # the value holds a secret, and is not shown
+        raise PolicyError(name, re.sub(r"//[^/\s]*@", "//***@", text), "an address without credentials: give those to "
+                                                                       "the proxy by the host's address, or in the "
+                                                                       "environment of the play")
+    if not re.fullmatch(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?", text):
+        raise PolicyError(name, value, "the address of a proxy, such as http://proxy.local:3128")
+    return text.rstrip("/")
 
 
 def _runtime(name: str, value: Any, entry: Mapping[str, Any]) -> str:
@@ -333,6 +348,7 @@ _CHECKS: Mapping[str, _Check] = {
     "gpu_cuda_toolkit_default": _of_containers(cuda_wishes.toolkit),
     "gpu_python_env": _of_containers(cuda_wishes.environment),
     "gpu_toolkit_repository": _repository,
+    "gpu_proxy": _proxy,
     "gpu_fabricmanager_repository": _repository,
     "gpu_driver_repository": _repository,
     "gpu_container_runtime": _of_containers(containers.runtimes),

@@ -44,6 +44,7 @@ class Wishes:
     kernel_watchdog: str
     toolkit_version: str | None
     toolkit_repository: Mapping[str, Any] | None
+    proxy: str | None
     fabricmanager_repository: Mapping[str, Any] | None
     toolkit_offline: Mapping[str, Any] | None
     toolkit_config: Mapping[str, Any]

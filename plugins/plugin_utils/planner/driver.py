@@ -12,7 +12,7 @@ from ..model.decisions import DriverDecision
 from ..model.facts import each
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, directory, exchange, fabric, family, modules, repositories, runfiles, secure_boot, strays
+from . import candidates, directory, exchange, fabric, family, modules, priority, repositories, runfiles, secure_boot, strays
 
 BUILD_MB = 2500
 PERSISTENCED = "nvidia-persistenced.service"
@@ -46,6 +46,7 @@ def fill(context: Context) -> None:
     decision.mend = strays.find(context)
     decision.runfile = runfiles.decide(context, chosen)
     decision.offline = directory.decide(context)
+    decision.preferences = priority.preferences(context, chosen)
     decision.components = list(chosen.series.components) if chosen.series is not None else []
     decision.hold = sorted({*decision.packages, *decision.fabric, *_staying_family(context, decision)})
 

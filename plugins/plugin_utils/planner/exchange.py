@@ -16,7 +16,7 @@ from ..model.facts import each
 from ..model.host import Module
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, family
+from . import candidates, fabric, family
 
 MODULE = "nvidia-driver"  # the module of dnf that has NVIDIA's streams
 # Packages that bring a kernel module or its source, no metapackages: of these exactly the chosen ones may be there.
@@ -44,7 +44,7 @@ def removed(context: Context, chosen: Candidate, coming: Mapping[str, Any]) -> l
             or _of_other_method(name, chosen)
         ):
             gone.append(name)
-    return sorted(gone)
+    return sorted({*gone, *fabric.replaced(context, coming)})
 
 
 def _of_other_branch(name: str, version: str, chosen: Candidate) -> bool:

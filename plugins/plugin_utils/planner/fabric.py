@@ -5,12 +5,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..model import version as versions
 from ..model.facts import each
 from ..rules.context import Candidate, Context
+from ..rules.lockstep import LOCKSTEP, component_of
 from . import family
 
-LOCKSTEP = ("fabricmanager",)
+
+def present(context: Context) -> list[str]:
+    """Return the lock-step components beside the fabric manager that are installed: they move with the driver."""
+    installed = context.host.packages.installed
+    found = {component_of(name) for name in installed} if isinstance(installed, dict) else set()
+    return [name for name in LOCKSTEP[1:] if name in found]
+
+
+def replaced(context: Context, coming: Iterable[str]) -> list[str]:
+    """Return installed packages of a component that comes in under another name: 570 in the name, or none any more."""
+    installed = context.host.packages.installed
+    kinds = {kind for name in coming if (kind := component_of(name)) is not None}
+    if not isinstance(installed, dict) or not kinds:
+        return []
+    return [name for name in installed if name not in coming and component_of(name) in kinds]
 
 
 def needs(context: Context) -> list[str]:
@@ -31,11 +48,17 @@ def packages(context: Context, candidate: Candidate) -> tuple[dict[str, str | No
     missing: list[str] = []
     if candidate.version is None or context.packaging is None:
         return wanted, ()
-    for component in needs(context):
+    needed = needs(context)
+    for component in dict.fromkeys((*needed, *present(context))):
         names = package_names(context, component, candidate.version, candidate.source)
-        name, version = _version(context, names, candidate)
+        if component not in LOCKSTEP:
+            wanted.update(_of_own_version(context, component, candidate))
+            continue
+        name, version = _version(context, component, names, candidate)
         if name is None:
-            if component in LOCKSTEP and version is None:
+            # what nobody offers in this version keeps a driver out, but never takes out the one that is there
+            keeps_out = component == "fabricmanager" or (bool(names) and not candidate.installed)
+            if version is None and keeps_out:
                 missing.append(names[0] if names else f"nvidia-{component}")
         else:
             wanted[name] = version
@@ -57,14 +80,29 @@ def package_names(context: Context, component: str, version: str, source: str) -
     return list(dict.fromkeys(names))
 
 
-def _version(context: Context, names: list[str], candidate: Candidate) -> tuple[str | None, str | None]:
+def _of_own_version(context: Context, component: str, candidate: Candidate) -> dict[str, str | None]:
+    """Return the packages of a component with versions of its own (nvlsm): as installed, or the newest."""
+    row = context.packaging.fabric_package(component, candidate.version or "", "nvidia")
+    host, found = context.host.packages, {}
+    for name in row.packages if row is not None else ():
+        there, offer = host.version(name), next(each(host.offers(name)), None)
+        if isinstance(there, str) or offer is not None:
+            found[name] = there if isinstance(there, str) else offer
+        elif not isinstance(host.available, dict) or candidate.predicted:
+            found[name] = None
+    return found
+
+
+def _version(
+    context: Context, component: str, names: list[str], candidate: Candidate
+) -> tuple[str | None, str | None]:
     host = context.host.packages
     for name in names:
         if candidate.installed:
             there = host.version(name)
             if isinstance(there, str) and versions.upstream(there) == candidate.version:
                 return name, there
-    if candidate.installed and host_has(context, candidate.version):
+    if component == "fabricmanager" and candidate.installed and host_has(context, candidate.version):
         return None, candidate.version
     for name in names:
         for one in each(host.offers(name)):
@@ -79,7 +117,7 @@ def _version(context: Context, names: list[str], candidate: Candidate) -> tuple[
         )
         if known:
             return None, None
-    own = context.packaging.fabric_package("fabricmanager", candidate.version or "", candidate.source)
+    own = context.packaging.fabric_package(component, candidate.version or "", candidate.source)
     if own is None or not names:
         return None, None
     pattern = own.version_pattern

@@ -16,6 +16,8 @@ from ..rules.context import Context
 def findings(context: Context) -> list[Finding]:
     """Return the findings, errors first; those of a waived rule become infos that name the waiver."""
     found = [_waive(context, finding) for finding in registry.inspect(context)]
+    if any(finding.rule == "GPU007" and finding.severity == "error" for finding in found):
+        found = [finding for finding in found if finding.rule != "GPU006"]  # no flavour runs all: told once
     unique = dict.fromkeys(found)
     return sorted(unique, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule))
 

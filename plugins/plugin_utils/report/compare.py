@@ -97,6 +97,17 @@ def _device(decision: Mapping[str, Any], facts: Mapping[str, Any], waiting: bool
     gpus = facts.get("gpus")
     if isinstance(gpus, list) and smi.get("gpus") != len(gpus):
         found.append(f"{smi.get('gpus')} of {len(gpus)} GPUs answer")
+    return found + (_fabric(gpus) if isinstance(gpus, list) and not waiting else [])
+
+
+def _fabric(gpus: list[Any]) -> list[str]:
+    """Every GPU that tells a fabric has joined it: all else looks healthy before that, and CUDA does not start."""
+    found = []
+    for gpu in map(_mapping, gpus):
+        state = _mapping(gpu.get("fabric"))
+        if state and (state.get("state") != "Completed" or state.get("status") not in ("Success", None)):
+            said = ", ".join(str(word) for word in (state.get("state"), state.get("status")) if word) or "unknown"
+            found.append(f"the fabric of {gpu.get('address')} is not complete: {said}")
     return found
 
 

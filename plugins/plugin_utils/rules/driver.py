@@ -10,7 +10,7 @@ from typing import Any
 
 from ..model import version as versions
 from ..model.facts import each
-from . import kernels
+from . import kernels, lockstep
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
@@ -61,6 +61,8 @@ def ended_branch(context: Context, candidate: Candidate) -> Iterator[Hit]:
     row = context.matrix.branch(candidate.branch)
     if row is None or row.type == "new_feature" or row.supported_on(context.now):
         return
+    if context.wishes.driver_owner == "operator":
+        return  # which driver runs is the operator's choice, and told by its own rules
     if _is_all_there_is(context, candidate):
         yield Hit(f"R{candidate.branch}", f"NVIDIA ended R{candidate.branch} {_day(row)}; {context.host.os.name} goes "
                                           "on "
@@ -138,9 +140,10 @@ def flavour_not_made(context: Context, candidate: Candidate) -> Iterator[Hit]:
 
 
 @candidate_rule(
-    "DRV008", "error", "No fabric manager of the driver's version",
-    why="On an NVSwitch host CUDA does not start without a fabric manager of exactly the driver's version.",
-    remedy="take a driver version that the same source has a fabric manager for, or leave gpu_driver_version out",
+    "DRV008", "error", "A part of the fabric is not to be had in the driver's version",
+    why="On an NVSwitch host CUDA does not start without a fabric manager of exactly the driver's version; IMEX and "
+        "NSCQ fail likewise.",
+    remedy="take a driver version that the same source has all parts for, or leave gpu_driver_version out",
     sources=["https://github.com/NVIDIA/gpu-operator/issues/544",
              "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
 )
@@ -151,15 +154,18 @@ def no_fabric_manager(context: Context, candidate: Candidate) -> Iterator[Hit]:
     for name in candidate.fabric_missing:
         offers = [versions.upstream(one) for one in each(context.host.packages.offers(name))]
         has = f"it is on offer in {', '.join(str(one) for one in offers)}" if offers else "it is not on offer at all"
+        title = lockstep.TITLES.get(lockstep.component_of(name) or "", "fabric manager")
         pins = [pin for pin in each(context.host.packages.pins) if pin.priority < 0 and _pin_hits(pin.package, name)]
         if pins:
-            yield Hit(name, f"the fabric manager {name} for driver {candidate.version} has no candidate: the pin "
+            yield Hit(name, f"{title} {name} for driver {candidate.version} has no candidate: the pin "
                             f"{pins[0].package} with priority {int(pins[0].priority)} in {pins[0].file} hides it",
                       f"remove the pin from {pins[0].file}")
         else:
-            yield Hit(name, f"the NVSwitches need a fabric manager of exactly {candidate.version}, and {name} {has[3:]}"
-                      if offers else f"the NVSwitches need a fabric manager {candidate.version}, and {name} is not on "
-                                     "offer")
+            if offers:
+                text = f"{title} has to be of exactly {candidate.version}, the driver's version, and {name} {has[3:]}"
+            else:
+                text = f"{title} {candidate.version} is needed, and {name} is not on offer"
+            yield Hit(name, text)
 
 
 def _pin_hits(pattern: str, name: str) -> bool:
@@ -167,19 +173,22 @@ def _pin_hits(pattern: str, name: str) -> bool:
 
 
 @plan_rule(
-    "DRV014", "warning", "Fabric manager and driver are of different versions",
+    "DRV014", "warning", "A part of the driver is of another version",
     why="A fabric manager of another version than the loaded module does not start the fabric: CUDA fails on every "
-        "GPU.",
-    remedy="move fabric manager to the driver's version, and hold both",
+        "GPU. NSCQ, IMEX and NVSDM refuse a driver of another patch level.",
+    remedy="move it to the driver's version, and hold both",
     sources=["https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
 )
 def fabric_out_of_step(context: Context) -> Iterator[Hit]:
-    """Fires when the fabric manager on the host is not of the driver's version."""
+    """Fires when fabric manager, IMEX, NSCQ, NVSDM or persistenced on the host is not of the driver's version."""
     there = context.host.driver.fabricmanager
     driver = context.host.driver.loaded or (context.installed.version if context.installed is not None else None)
     if isinstance(there, str) and isinstance(driver, str) and there != driver and context.has_gpus:
         yield Hit(f"fabric manager {there}", f"fabric manager is {there} and the driver is {driver}: both must be the "
                                              "same")
+    for title, name, version, of_driver in lockstep.out_of_step(context) if context.wants_driver else ():
+        if not (title == "fabric manager" and isinstance(there, str)):
+            yield Hit(name, f"{title} is {version} and the driver is {of_driver}: both must be the same")
 
 
 @plan_rule(
@@ -359,3 +368,35 @@ def _is_settled(context: Context, row: Any) -> bool:
     installed = context.host.packages.installed
     words = str(row.workaround or "").replace(",", " ").split()
     return isinstance(installed, dict) and "install" in words and any(word in installed for word in words)
+
+
+@plan_rule(
+    "DRV016", "warning", "GPUDirect RDMA is asked for and cannot work",
+    why="nvidia_peermem registers with NVIDIA's OFED; with the kernel's own RDMA stack, or none, it does not load.",
+    remedy="install NVIDIA's OFED (DOCA) and then the driver once more, or leave gpu_driver_peermem out: with the "
+           "kernel's own RDMA stack the open modules do the same by DMA-BUF",
+    sources=["https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html"],
+)
+def no_peer_memory(context: Context) -> Iterator[Hit]:
+    """Fires when nvidia_peermem is asked for and the kernel that starts has no OFED."""
+    if not context.wishes.driver_peermem or not context.wants_driver:
+        return
+    kernel = context.host.kernel(context.boot)
+    if kernel is not None and isinstance(kernel.extra_modules, tuple) and "mlnx-ofed" not in kernel.extra_modules:
+        yield Hit(kernel.release, f"gpu_driver_peermem is true, and {kernel.release} has no modules of NVIDIA's OFED")
+
+
+@plan_rule(
+    "DRV017", "info", "A fabric manager where there is no NVSwitch",
+    why="It finds nothing to manage and ends with an error at every start.",
+    remedy="take the package out, or disable nvidia-fabricmanager.service",
+    sources=["https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"],
+)
+def needless_fabric_manager(context: Context) -> Iterator[Hit]:
+    """Fires when fabric manager is installed and neither a switch nor a GPU of NVLink 5 is there."""
+    there, switches = context.host.driver.fabricmanager, context.host.nvswitches
+    if not context.wants_driver or not isinstance(there, str) or not isinstance(switches, tuple) or switches:
+        return
+    cards = list(each(context.cards))
+    if cards and not any(context.matrix.fabric_of(card.gpu.id) for card in cards if isinstance(card.gpu.id, str)):
+        yield Hit(f"fabric manager {there}", f"fabric manager {there} is installed, and this host has no NVSwitch")

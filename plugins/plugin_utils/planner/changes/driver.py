@@ -14,7 +14,7 @@ from ...model.plan import Change, Disruption
 from ...rules import kernels
 from ...rules.context import Context
 from ...rules.secure_boot import CONSOLE
-from .. import family, repositories, runfiles, secure_boot
+from .. import family, modules, repositories, runfiles, secure_boot
 from . import files
 
 ROLE = "gpu_driver"
@@ -47,12 +47,16 @@ def _all_steps(context: Context) -> Iterator[Change]:
     moves = [*runfiles.before_packages(context), *_stream(context), *_remove(context), *_packages(context)]
     steps += runfiles.tied(context, [*moves, *_again(context), *_fabric(context)])
     yield from _sources(context, bool(steps))
+    if any(step.action in ("install", "upgrade") for step in steps):
+        yield from _pin(context)
     yield from steps
     yield from _sign(context)
     yield from _module_options(context)
+    yield from _files(context)
     yield from _initramfs(context)
     yield from _reload(context)
     yield from _services(context)
+    yield from _running(context)
 
 
 def _sources(context: Context, fetches: bool) -> Iterator[Change]:
@@ -71,6 +75,14 @@ def _sources(context: Context, fetches: bool) -> Iterator[Change]:
     age = context.host.packages.cache_age
     if fetches and isinstance(age, (int, float)) and age > context.wishes.cache_max_age:
         yield Change(ROLE, "cache_refresh", "package lists", f"{int(age)} s old", "fresh")
+
+
+def _pin(context: Context) -> Iterator[Change]:
+    """Yield the preference for one place, when packages move: an installed driver is held anyway."""
+    wanted = context.driver.preferences
+    if wanted is not None and files.differs(context, wanted["path"], wanted["content"]):
+        yield Change(ROLE, "pin", wanted["path"], files.before(context, wanted["path"]), files.digest(wanted["content"]),
+                     why="libraries and module come from one place")
 
 
 def _repair(context: Context) -> Iterator[Change]:
@@ -172,6 +184,27 @@ def _module_options(context: Context) -> Iterator[Change]:
         return
     yield Change(ROLE, "module_options", wanted["path"], files.before(context, wanted["path"]),
                  files.digest(wanted["content"]), why="nouveau is blocked")
+
+
+def _files(context: Context) -> Iterator[Change]:
+    """Yield files that are not as they should be; where the facts do not tell of them nothing is known."""
+    for wanted in context.driver.files:
+        there = files.entry(context, wanted["path"])
+        if there is not UNKNOWN and files.differs(context, wanted["path"], wanted["content"]):
+            yield Change(ROLE, "file", wanted["path"], files.before(context, wanted["path"]),
+                         files.digest(wanted["content"]), why=wanted["why"])
+
+
+def _running(context: Context) -> Iterator[Change]:
+    """Yield what is set on the running driver: modules that are loaded beside it, and persistence mode."""
+    if not isinstance(context.host.driver.loaded, str):
+        return
+    here = context.host.modules
+    for name in context.driver.modules if isinstance(here, tuple) else ():
+        if name not in here:
+            yield Change(ROLE, "load", name, "not loaded", "loaded")
+    for address in modules.persistence_off(context):
+        yield Change(ROLE, "persistence", address, "off", "on", why="without it the driver lets go of an idle GPU")
 
 
 def _initramfs(context: Context) -> Iterator[Change]:

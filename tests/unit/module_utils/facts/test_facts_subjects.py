@@ -198,15 +198,28 @@ def test_systemctl_that_hangs(host, as_host):
 def test_daemons(host, as_host):
     known = {"services": {"nvidia-persistenced.service": {"active": True}, "nvidia-fabricmanager.service": None}}
     assert as_host(daemons.read, known=known).facts["driver"] == {
-        "persistenced": {"active": True},
+        "persistenced": {"active": True, "command": None},
         "fabricmanager": {"active": False},
     }
     host.put("/proc/1/comm", "sh\n")
     host.put("/proc/7/comm", "nv-fabricmanage\n")
     assert as_host(daemons.read).facts["driver"] == {
-        "persistenced": {"active": False},
+        "persistenced": {"active": False, "command": None},
         "fabricmanager": {"active": True},
     }
+
+
+def test_how_the_persistence_daemon_is_started(host, as_host):
+    unit = "/usr/lib/systemd/system/nvidia-persistenced.service"
+    host.put(unit, "[Service]\nExecStart=/usr/bin/nvidia-persistenced --user x \\\n --no-persistence-mode\n")
+    host.put("/etc/systemd/system/nvidia-persistenced.service.d/10.conf", "[Service]\nNice=1\n")
+    known = {"services": {}}
+    here = as_host(daemons.read, known=known).facts["driver"]["persistenced"]["command"]
+    assert here.split() == ["/usr/bin/nvidia-persistenced", "--user", "x", "--no-persistence-mode"]
+    host.put("/etc/systemd/system/nvidia-persistenced.service.d/20.conf",
+             "[Service]\nExecStart=\nExecStart=/usr/bin/nvidia-persistenced --user y\n")
+    here = as_host(daemons.read, known=known).facts["driver"]["persistenced"]["command"]
+    assert here == "/usr/bin/nvidia-persistenced --user y"
 
 
 def test_daemons_without_proc(host, as_host):

@@ -166,3 +166,33 @@ def test_package_files_say_their_version(form: str) -> None:
     offline = found["gpu_toolkit_offline"]
     assert (offline["path"], offline["on"]) == ("/srv/x", "host")
     assert containers.offline_packages(offline["sha256"]) == dict.fromkeys(containers.TOOLKIT_PACKAGES, "1.20.0-1")
+
+
+def test_a_secret_is_known_to_be_there_and_nothing_more() -> None:
+    assert policy.validate({"gpu_mok_password": "Once-only-7"})["gpu_mok_password"] is True
+    assert policy.validate({"gpu_mok_password": ""})["gpu_mok_password"] is None
+    assert policy.validate(policy.validate({"gpu_mok_password": "Once-only-7"}))["gpu_mok_password"] is True
+    for wrong in ("seven77", "with a blank", "x" * 65, "passwörter", 12345678):
+        with pytest.raises(policy.PolicyError) as refused:
+            policy.validate({"gpu_mok_password": wrong})
+        assert str(wrong) not in str(refused.value) and "gpu_mok_password" in str(refused.value)
+
+
+def test_module_options_are_data() -> None:
+    asked = {"nvidia": {"NVreg_RegistryDwords": "RMa=1;RMb=2"}, "nvidia-drm": {"modeset": True, "fbdev": 0}}
+    assert policy.validate({"gpu_driver_module_options": asked})["gpu_driver_module_options"] == {
+        "nvidia": {"NVreg_RegistryDwords": "RMa=1;RMb=2"}, "nvidia_drm": {"modeset": "1", "fbdev": "0"}}
+
+
+@pytest.mark.parametrize(("asked", "words"), [
+    ({"nouveau": {"modeset": 0}}, "the modules nvidia, nvidia_drm"),
+    ({"nvidia": {}}, "a mapping of options"),
+    ({"nvidia": {"NVreg_X": "1 NVreg_Y=2"}}, "gpu_driver_module_options.nvidia.NVreg_X"),
+    ({"nvidia": {"NVreg_X": "1\ninstall x y"}}, "without blanks"),
+    ({"nvidia": {"NVreg_X=1 y": 2}}, "without blanks"),
+    ({"nvidia": {"NVreg_X": [1]}}, "a whole number"),
+])
+def test_module_options_that_cannot_be_meant(asked: Any, words: str) -> None:
+    with pytest.raises(policy.PolicyError) as refused:
+        policy.validate({"gpu_driver_module_options": asked})
+    assert words in str(refused.value)

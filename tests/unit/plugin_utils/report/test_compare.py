@@ -62,6 +62,10 @@ def test_a_host_as_planned_has_no_difference() -> None:
         ("kernel.installed", None, "unknown"),
         ("driver.loaded.version", "535.1", "loaded driver is 535.1"),
         ("driver.smi.gpus", 0, "0 of 1 GPUs answer"),
+        ("gpus", [{"address": "0000:3b:00.0", "fabric": {"state": "In Progress", "status": None}}],
+         "the fabric of 0000:3b:00.0 is not complete: In Progress"),
+        ("gpus", [{"address": "0000:3b:00.0", "fabric": {"state": "Completed", "status": "Insufficient Resources"}}],
+         "not complete: Completed, Insufficient Resources"),
     ],
 )
 def test_each_difference_in_the_facts_is_seen(path: str, value: Any, says: str) -> None:
@@ -84,6 +88,11 @@ def test_each_difference_in_the_facts_is_seen(path: str, value: Any, says: str) 
 def test_each_difference_in_the_plan_is_seen(path: str, value: Any, says: str) -> None:
     found = compare.differences(changed(PLAN, path, value), FACTS)
     assert len(found) == 1 and says in found[0]
+
+
+def test_gpus_that_joined_their_fabric_or_have_none_are_fine() -> None:
+    for fabric in ({"state": "Completed", "status": "Success"}, None):
+        assert compare.differences(PLAN, changed(FACTS, "gpus", [{"address": "0000:3b:00.0", "fabric": fabric}])) == []
 
 
 def test_a_predicted_version_may_come_out_differently() -> None:
