@@ -91,7 +91,7 @@ def ensure(wish: Wish, store: Store, check: bool = False, runner: Callable[..., 
     outcome.version = version_in(wish.path, wish.dist)
     if outcome.version is None:
         raise PythonEnvError(f"pip installed {' '.join(wish.requirements)}, and {wish.dist} is not in {wish.path}: "
-                                "see whether the requirements name it")
+                             "see whether the requirements name it")
     os.sync()
     _note(store, wish, building=False)
     return outcome
@@ -101,7 +101,7 @@ def _refuse_strangers(wish: Wish, known: object) -> None:
     if known is None and os.path.isdir(wish.path) and os.listdir(wish.path):
         what = "a Python environment" if os.path.exists(os.path.join(wish.path, _MARK)) else "a folder with files"
         raise PythonEnvError(f"{wish.path} is {what} that was not made here, and is left alone: move it away, or "
-                                "name another path")
+                             "name another path")
     if os.path.islink(wish.path) or (os.path.exists(wish.path) and not os.path.isdir(wish.path)):
         raise PythonEnvError(f"{wish.path} is no folder: move it away, or name another path")
 
@@ -113,7 +113,7 @@ def _room(wish: Wish) -> None:
     free = shutil.disk_usage(place).free // (1024 * 1024)
     if free < wish.min_free_mb:
         raise PythonEnvError(f"{place} has {free} MB free and {wish.path} needs {wish.min_free_mb} MB: make room, or "
-                                "name a path on another file system")
+                             "name a path on another file system")
 
 
 def _note(store: Store, wish: Wish, building: bool) -> None:
@@ -130,7 +130,7 @@ def _make(wish: Wish, runner: Callable[..., Any]) -> None:
     done = runner([wish.python, "-m", "venv", wish.path], timeout=300, env=environment())
     if not done.ok:
         raise PythonEnvError(f"{done.why(f'{wish.python} -m venv')}: see that {wish.python} and its venv are "
-                                "installed")
+                             "installed")
 
 
 def _install(wish: Wish, runner: Callable[..., Any]) -> None:
@@ -143,5 +143,5 @@ def _install(wish: Wish, runner: Callable[..., Any]) -> None:
         lines = [line for line in (done.err + "\n" + done.out).splitlines() if line.startswith(("ERROR", "error"))]
         why = "it took too long" if done.timed_out else "; ".join(lines[:3]) or done.why("pip")
         raise PythonEnvError(f"pip could not install {' '.join(wish.requirements)} into {wish.path} from "
-                                f"{wish.index_url or 'the index of pip'}: {why}. What is half there is made anew by "
-                                "the next run")
+                             f"{wish.index_url or 'the index of pip'}: {why}. What is half there is made anew by "
+                             "the next run")

@@ -70,11 +70,20 @@ class Lab:
         result = json.loads(base64.b64decode(found.group(1))) if found else {}
         return result, int(changed.group(1)) if changed else -1
 
-    def installed(self) -> set[str]:
-        query = "dpkg-query -W -f '${db:Status-Status} ${Package}\\n' 2>/dev/null | sed -n 's/^installed //p'"
+    def packages(self) -> dict[str, str]:
+        query = "dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' | sed -n 's/^installed //p'"
         if self.host.startswith(("gpu-el", "gpu-sles")):
-            query = "rpm -qa --queryformat '%{NAME}\\n'"
-        return set(self.sh(query).split())
+            query = "rpm -qa --queryformat '%{NAME} %{VERSION}\\n'"
+        return dict(line.split() for line in self.sh(query).splitlines())
+
+    def installed(self) -> set[str]:
+        return set(self.packages())
+
+    def drivers(self) -> set[str]:
+        """The versions that packages of the driver have: one, or userspace and module do not belong together."""
+        found = (re.match(r"(\d{3}\.\d+\.\d+)", version) for name, version in self.packages().items()
+                 if "nvidia" in name)
+        return {match.group(1) for match in found if match}
 
 
 @pytest.fixture
@@ -118,6 +127,7 @@ def test_moves(lab: Lab, steps: list[dict[str, Any]]) -> None:
         result, changed = lab.play(step["ask"])
         assert {key: result.get(key) for key in step["result"]} == step["result"], step["id"]
         assert changed > 0, f"{step['id']}: there was nothing to do"
+        assert lab.drivers() == {result["version"]}, f"{step['id']}: {lab.packages()}"
         left = lab.installed()
         assert not left & set(step.get("gone", ())), (step["id"], sorted(left & set(step["gone"])))
         if "stream" in step:
