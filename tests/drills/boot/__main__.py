@@ -24,6 +24,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="boot", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the random power cuts")
     parser.add_argument("--cuts", type=int, default=20, help="how many random power cuts")
+    parser.add_argument("--finish", type=int, default=-1, metavar="N",
+                        help="after how many of them the next run is made, to its end; default: all")
     parser.add_argument("--within", type=float, nargs=2, metavar=("FIRST", "LAST"),
                         help="of a run, in seconds, are the random moments; default: as a run without a cut shows")
     parser.add_argument("--places", nargs="+", choices=list(PLACES), default=list(PLACES), help="of the drill cuts")
@@ -34,7 +36,7 @@ def main() -> int:
     asked = parser.parse_args()
     names = [name for name in ALL if name in asked.drills or "all" in asked.drills]
     within = (asked.within[0], asked.within[1]) if asked.within else None
-    wishes = Wishes(asked.seed, asked.cuts, asked.firmware, asked.places, within, _say)
+    wishes = Wishes(asked.seed, asked.cuts, asked.finish, asked.firmware, asked.places, within, _say)
     results: list[dict[str, Any]] = []
     for name in names:
         rig = Rig(asked.machine)

@@ -1,16 +1,15 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power cuts while a kernel is brought in: at named places, and at random moments of a seed."""
+"""Power cuts while a kernel is brought in, at named places; and how long a run without one takes."""
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import time
 from collections.abc import Callable
 
-from .rig import LOGS, DrillError, Rig, expect
+from .rig import LOGS, Rig, expect
 
 # Says "now" on the machine when something happens: one process that looks often, since starts are slow there.
 _WATCH = r"""
@@ -119,28 +118,3 @@ class Cuts:
         took = time.monotonic() - begun
         self.restore()
         return first or 0.0, took
-
-    def at_random(self, seed: int, count: int, within: tuple[float, float], say: Callable[[str], None]) -> int:
-        """Cut at random moments; each run has to clear up after the cut before. How many runs came to their end."""
-        dice, finished = random.Random(seed), 0
-        for number in range(1, count + 1):
-            moment = dice.uniform(*within)
-            begun = time.monotonic()
-            child = self.rig.playing(*self.upgrade)
-            try:
-                while child.poll() is None and time.monotonic() - begun < moment:
-                    time.sleep(0.05)
-                ended = child.poll()
-                self.rig.cut()
-            finally:
-                self._stop_playing(child)
-            if ended not in (None, 0):
-                raise DrillError(f"cut {number} of seed {seed}: the run failed by itself, see {self.rig.log}")
-            running = self._after(f"{moment:.1f} s into a run (number {number} of seed {seed})")
-            over = " (the run had ended)" if ended == 0 else ""
-            say(f"cut {number} of {count} at {moment:.1f} s{over}: {running} started")
-            if ended == 0:
-                finished += 1
-                self.restore()
-        self.finish("at the last random moment")
-        return finished + 1

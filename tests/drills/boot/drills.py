@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .cuts import PLACES, Cuts
+from .moments import Moments
 from .rig import HERE, Rig, differ, expect, said
 
 CONTENT = "older"       # the lab's snapshot that older_kernel.yml leaves behind
@@ -24,6 +25,7 @@ class Wishes:
 
     seed: int
     cuts: int
+    finish: int
     firmware: str
     places: list[str]
     within: tuple[float, float] | None
@@ -149,15 +151,17 @@ def cuts(rig: Rig, wishes: Wishes) -> str:
 
 
 def random_cuts(rig: Rig, wishes: Wishes) -> str:
-    """Power cuts at random moments."""
+    """Power cuts at random moments of one run: a proved kernel starts from each disk, and the next run finishes."""
     case = _cuts(rig, wishes)
     within = wishes.within
     if within is None:
         within = case.measure()
         wishes.say(f"a run without a cut changes the host from second {within[0]:.0f} to second {within[1]:.0f}")
-    finished = case.at_random(wishes.seed, wishes.cuts, within, wishes.say)
-    return (f"{wishes.cuts} cuts of seed {wishes.seed} between {within[0]:.0f} and {within[1]:.0f} s: a proved kernel "
-            f"each time; {finished} runs came to their end")
+    moments = Moments(rig, UPGRADE, OLD, case.new, wishes.say)
+    kept = moments.taken(wishes.seed, wishes.cuts, within)
+    ended = moments.started(kept, wishes.cuts if wishes.finish < 0 else wishes.finish)
+    return (f"{len(kept)} cuts of seed {wishes.seed} between {within[0]:.0f} and {within[1]:.0f} s: a proved kernel "
+            f"each time; after {ended} of them the next run was made, and came to its end")
 
 
 def _cuts(rig: Rig, wishes: Wishes) -> Cuts:
