@@ -33,7 +33,7 @@ class Moments:
         if mains is not None:
             os.killpg(mains, signal.SIGSTOP)
         try:
-            subprocess.run(["cp", "--sparse=always", "--reflink=auto", str(self.rig.machine.disk), str(kept)], check=True)
+            subprocess.run(["cp", "--sparse=always", str(self.rig.machine.disk), str(kept)], check=True)
         finally:
             if mains is not None:
                 os.killpg(mains, signal.SIGCONT)
