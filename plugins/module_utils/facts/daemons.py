@@ -18,7 +18,7 @@ _DAEMONS = {
 _UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
-def command(tree: Tree, unit: str) -> str | None:
+def start_command(tree: Tree, unit: str) -> str | None:
     """How a unit starts its program: the last ExecStart of the unit and its drop-ins; None without the unit."""
     found = next((path for one in _UNITS if tree.isfile(path := f"{one}/{unit}")), None)
     if found is None:
@@ -38,7 +38,7 @@ def command(tree: Tree, unit: str) -> str | None:
 def read(ctx: Context) -> None:
     """By the service manager where there is one (read before in the same group), else by the processes."""
     with ctx.attempt("driver.persistenced.command"):
-        ctx.set("driver.persistenced.command", command(ctx.tree, "nvidia-persistenced.service"))
+        ctx.set("driver.persistenced.command", start_command(ctx.tree, "nvidia-persistenced.service"))
     services = ctx.known.get("services")
     for path, (unit, command) in _DAEMONS.items():
         if isinstance(services, dict):

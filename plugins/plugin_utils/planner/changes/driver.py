@@ -81,8 +81,8 @@ def _pin(context: Context) -> Iterator[Change]:
     """Yield the preference for one place, when packages move: an installed driver is held anyway."""
     wanted = context.driver.preferences
     if wanted is not None and files.differs(context, wanted["path"], wanted["content"]):
-        yield Change(ROLE, "pin", wanted["path"], files.before(context, wanted["path"]), files.digest(wanted["content"]),
-                     why="libraries and module come from one place")
+        yield Change(ROLE, "pin", wanted["path"], files.before(context, wanted["path"]),
+                     files.digest(wanted["content"]), why="libraries and module come from one place")
 
 
 def _repair(context: Context) -> Iterator[Change]:
@@ -200,9 +200,9 @@ def _running(context: Context) -> Iterator[Change]:
     if not isinstance(context.host.driver.loaded, str):
         return
     here = context.host.modules
-    for name in context.driver.modules if isinstance(here, tuple) else ():
-        if name not in here:
-            yield Change(ROLE, "load", name, "not loaded", "loaded")
+    lacking = [name for name in context.driver.modules if name not in here] if isinstance(here, tuple) else []
+    for name in lacking:
+        yield Change(ROLE, "load", name, "not loaded", "loaded")
     for address in modules.persistence_off(context):
         yield Change(ROLE, "persistence", address, "off", "on", why="without it the driver lets go of an idle GPU")
 
