@@ -51,6 +51,9 @@ options:
         description: The archive of the CNI plugins.
         type: dict
         suboptions: *part
+  proxy:
+    description: A proxy that the files are fetched through.
+    type: str
   timeout:
     description: Seconds that each answer of a server may take.
     type: int
@@ -84,6 +87,7 @@ actions:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
+from ansible_collections.baremetal.nvidia.plugins.module_utils.containers import proxies
 from ansible_collections.baremetal.nvidia.plugins.module_utils.containers.archive import Archive, Part
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
@@ -98,6 +102,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "parts": {"type": "dict", "required": True, "options": dict.fromkeys(PARTS, part)},
+            "proxy": {"type": "str"},
             "timeout": {"type": "int", "default": 60},
             "lease": {"type": "str"},
         },
@@ -106,7 +111,8 @@ def main() -> None:
     params = module.params
 
     def fetch(url: str) -> bytes:
-        data: bytes = open_url(url, timeout=params["timeout"]).read()
+        with proxies.through(params["proxy"]):
+            data: bytes = open_url(url, timeout=params["timeout"]).read()
         return data
 
     parts = [Part(name, **params["parts"][name]) for name in PARTS if params["parts"].get(name)]

@@ -75,6 +75,11 @@ options:
     type: list
     elements: str
     default: []
+  proxy:
+    description:
+      - A proxy for the repository and its key. For apt it stands in a file of its configuration; the file of dnf or
+        zypper has to name it itself, and this is for the key alone.
+    type: str
   backup_keep:
     description: How many backups of a file are kept, in C(/var/lib/baremetal-nvidia/backups).
     type: int
@@ -162,7 +167,7 @@ def wish_of(params: dict[str, Any]) -> Wish:
     """The options as a wish."""
     key = Key(**params["key"]) if params["key"] else None
     return Wish(params["path"], params["content"], key, tuple(params["retired_keys"]), params["remove_duplicates"],
-                tuple(params["replaces"]))
+                tuple(params["replaces"]), params["proxy"] or None)
 
 
 def main() -> None:
@@ -180,6 +185,7 @@ def main() -> None:
             "retired_keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "remove_duplicates": {"type": "bool", "default": True},
             "replaces": {"type": "list", "elements": "str", "default": []},
+            "proxy": {"type": "str"},
             "backup_keep": {"type": "int", "default": 5},
             "timeout": {"type": "int", "default": 30},
             "lease": {"type": "str"},

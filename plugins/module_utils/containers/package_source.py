@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import HostError
 from ..facts import masking
-from . import keepers, openpgp, repo_files, sources
+from . import keepers, openpgp, proxies, repo_files, sources
 
 Fetch = Callable[[str], bytes]
 Runner = Callable[..., Any]
@@ -47,6 +47,7 @@ class Wish:
     retired_keys: tuple[str, ...] = ()
     remove_duplicates: bool = True
     replaces: tuple[str, ...] = ()
+    proxy: str | None = None
 
     @property
     def is_rpm(self) -> bool:
@@ -76,6 +77,7 @@ class PackageSource:
     def __init__(self, fetch: Fetch, root: str = "/", keep: int = 5, backups: str | None = None,
                  run: Runner | None = None) -> None:
         self.fetch, self.root, self.keep, self.run = fetch, root, keep, run
+        self.proxy: str | None = None
         self.backups = backups or self._real(keepers.BACKUPS)
 
     def _real(self, path: str) -> str:
@@ -84,6 +86,7 @@ class PackageSource:
     def set(self, wish: Wish, check: bool) -> Outcome:
         """Bring the repository to what is wished. Raises SourceError or openpgp.KeyFault with nothing written."""
         self._sane(wish)
+        self.proxy = wish.proxy
         key = self._key(wish.key, wish.is_rpm) if wish.key else None
         trust = [] if wish.is_rpm else self._trust(wish.retired_keys)
         doubles = self._doubles(wish)
@@ -96,10 +99,22 @@ class PackageSource:
         for double in doubles:
             text = None if double.text is None else double.text.encode("utf-8", "surrogateescape")
             self._take(double.path, text, outcome, f"take the repository out of {double.path}", check)
+        self._proxy(wish, outcome, check)
         self._write(wish.path, wish.content.encode(), outcome, f"write {wish.path}", check, show=True)
         if wish.is_rpm and wish.key is not None:
             self._import(wish.key, outcome, check)
         return outcome
+
+    def _proxy(self, wish: Wish, outcome: Outcome, check: bool) -> None:
+        """apt's settings for the repository; those of dnf and zypper stand in its own file."""
+        if wish.is_rpm:
+            return
+        path = proxies.apt_path(wish.path)
+        if wish.proxy:
+            text = proxies.apt_text(wish.content, wish.proxy)
+            self._write(path, text.encode(), outcome, f"have it asked through {wish.proxy} ({path})", check, show=True)
+        elif os.path.exists(self._real(path)):
+            self._take(path, None, outcome, f"have it asked without a proxy any more ({path})", check)
 
     def take_out(self, addresses: Sequence[str], keep: str | None, check: bool) -> Outcome:
         """Take repositories out of every file but ``keep``, for any package manager; what is taken out is kept."""
@@ -185,9 +200,12 @@ class PackageSource:
             content, what = key.content.encode("utf-8", "surrogateescape"), "that was given"
         elif key.url:
             try:
-                content, what = self.fetch(key.url), f"at {key.url}"
+                with proxies.through(self.proxy):
+                    content, what = self.fetch(key.url), f"at {key.url}"
             except OSError as error:
-                raise SourceError(f"the key at {key.url} cannot be fetched: {error}; nothing was written") from error
+                way = f" through the proxy {self.proxy}" if self.proxy else ""
+                raise SourceError(f"the key at {key.url} cannot be fetched{way}: {error}; nothing was "
+                                  "written") from error
         else:
             raise SourceError(f"there is no key at {key.path} and neither url nor content says where to get it")
         openpgp.verify(content, key.fingerprint, what)

@@ -32,7 +32,8 @@ class Removal:
 
 def uri_key(uri: str) -> str:
     """A repository's address in the form in which two of them are compared."""
-    text = re.sub(r"^(mirror\+|tor\+)", "", uri.strip().lower()).rstrip("/")
+    plain = uri.strip().lower().partition("?")[0]  # zypper has a proxy behind the address
+    text = re.sub(r"^(mirror\+|tor\+)", "", plain).rstrip("/")
     text = re.sub(r"/(\$\(arch\)|amd64|arm64|ppc64el)$", "", text)  # one source, whichever way the machine is named
     return re.sub(r"/+", "/", re.sub(r"^https?:", "http:", text)).rstrip("/")
 

@@ -118,6 +118,15 @@ def spec_schema(crd: object) -> Mapping[str, Any] | None:
     return None
 
 
+def within(sent: object, kept: object) -> bool:
+    """Say whether what was sent is there; a server may have added keys, and left out what is empty."""
+    if isinstance(sent, Mapping) and isinstance(kept, Mapping):
+        return all(within(value, kept.get(key, ABSENT)) for key, value in sent.items())
+    if isinstance(sent, (list, tuple)) and isinstance(kept, (list, tuple)):
+        return len(sent) == len(kept) and all(map(within, sent, kept))
+    return sent == kept or (kept is ABSENT and sent in (None, "", [], {}))
+
+
 def differing(before: object, after: object, prefix: str = "") -> Iterator[str]:
     """Yield the dotted paths at which two trees differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):

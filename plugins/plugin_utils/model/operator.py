@@ -25,6 +25,7 @@ class OperatorDecision:
     sharing: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)    # mode; exporter and groups where its list is ours
     config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)    # of the release: gds, gdrcopy
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -34,5 +35,5 @@ class OperatorDecision:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision as plain data."""
-        names = ("version", "values", "drivers", "labels", "metrics", "sharing", "config_maps", "because")
+        names = ("version", "values", "drivers", "labels", "metrics", "components", "sharing", "config_maps", "because")
         return {name: getattr(self, name) for name in names}

@@ -39,7 +39,7 @@ def cuda_repository(context: Context) -> bool:
     mirror = wish["url"].rstrip("/") if wish is not None else None
     return any(
         repository.enabled
-        and (repository.url.rstrip("/") == mirror if mirror else family.is_cuda_url(repository.url))
+        and (repository.url.partition("?")[0].rstrip("/") == mirror if mirror else family.is_cuda_url(repository.url))
         and not family.is_of_other_release(context, repository.url)
         for repository in each(context.host.packages.repositories)
     )

@@ -12,7 +12,19 @@ from ..model.decisions import DriverDecision
 from ..model.facts import each
 from ..rules import kernels
 from ..rules.context import Candidate, Context
-from . import candidates, directory, exchange, fabric, family, modules, priority, repositories, runfiles, secure_boot, strays
+from . import (
+    candidates,
+    directory,
+    exchange,
+    fabric,
+    family,
+    modules,
+    priority,
+    repositories,
+    runfiles,
+    secure_boot,
+    strays,
+)
 
 BUILD_MB = 2500
 PERSISTENCED = "nvidia-persistenced.service"

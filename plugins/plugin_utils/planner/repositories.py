@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from ...module_utils.containers import proxies
 from ..model.facts import each
 from ..rules import sources
 from ..rules.context import Candidate, Context
@@ -121,14 +123,14 @@ def own(context: Context, name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
         key = f"/etc/apt/keyrings/baremetal-nvidia-{name}.asc"
         components = f"Components: {' '.join(wish['components'])}\n" if wish["components"] else ""
         content = f"Types: deb\nURIs: {wish['url']}\nSuites: {wish['suite']}\n{components}Signed-By: {key}\n"
-    return {
+    return _through(context, wish.get("proxy"), {
         "name": f"baremetal-nvidia-{name}",
         "purpose": "toolkit" if name == "container-toolkit" else "driver",
         "path": path,
         "content": content,
         "key": {"url": wish["key_url"], "path": key, "fingerprint": wish["fingerprint"]},
         "missing": not _is_there(context, path),
-    }
+    })
 
 
 def twins(context: Context, repositories: list[dict[str, Any]]) -> list[str]:
@@ -163,11 +165,26 @@ def same(left: str, right: str) -> bool:
 def describe(context: Context, row: Any) -> dict[str, Any]:
     """Return a repository row of the matrix as the roles write it; ``missing`` says that it is not on the host."""
     key = row.signing_key
-    return {
+    return _through(context, None, {
         "name": row.name,
         "purpose": row.purpose,
         "path": row.path,
         "content": row.content,
         "key": None if key is None else {"url": key.url, "path": key.path, "fingerprint": key.fingerprint},
         "missing": not _is_there(context, str(row.path)),
-    }
+    })
+
+
+def _through(context: Context, own_proxy: str | None, row: dict[str, Any]) -> dict[str, Any]:
+    """Have a repository asked through the proxy that is asked for; what its file does not say counts as missing."""
+    proxy = context.wishes.proxy if own_proxy is None else own_proxy or None
+    row["proxy"] = proxy if row["purpose"] != "distro" else None
+    if row["proxy"] and str(row["path"]).endswith(".repo"):
+        row["content"] = proxies.repo_text(row["content"], str(row["path"]), row["proxy"])
+    elif str(row["path"]).endswith(".sources"):
+        files = context.host.files if isinstance(context.host.files, dict) else {}
+        there = files.get(proxies.apt_path(str(row["path"])))
+        wanted = proxies.apt_text(row["content"], row["proxy"]) if row["proxy"] else None
+        digest = hashlib.sha256(wanted.encode()).hexdigest() if wanted else None
+        row["missing"] = row["missing"] or (there or {}).get("sha256") != digest
+    return row

@@ -17,7 +17,8 @@ _NVIDIA = ("developer.download.nvidia.com/", "nvidia.github.io/", "/compute/cuda
 
 def address(url: str) -> str:
     """Return an address in the form in which two of them are compared, as the module that takes files out does."""
-    text = url.strip().lower().rstrip("/").removeprefix("mirror+").replace("https:", "http:", 1)
+    # zypper has the proxy behind the address
+    text = url.strip().lower().partition("?")[0].rstrip("/").removeprefix("mirror+").replace("https:", "http:", 1)
     for arch in ("$(arch)", "amd64", "arm64", "ppc64el"):
         text = text.removesuffix(f"/{arch}")
     scheme, _colon, rest = text.partition(":")
