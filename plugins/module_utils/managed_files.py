@@ -26,6 +26,7 @@ PATHS: tuple[str, ...] = (
 
 # Reported when there: names are chosen by what is configured.
 PATTERNS: tuple[str, ...] = (
+    "/usr/sbin/policy-rc.d",
     "/etc/apt/sources.list.d/baremetal-nvidia-*.sources",
     "/etc/apt/preferences.d/baremetal-nvidia-*",
     "/etc/apt/keyrings/baremetal-nvidia-*",

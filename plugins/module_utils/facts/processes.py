@@ -21,6 +21,7 @@ from .tree import Tree
 _DRIVER = re.compile(r"(?i)nvidia|\bnv_|\bnvkms|\buvm_|\brm_(?:ioctl|init|shutdown)|\bos_acquire|\[nvswitch")
 _DRIVER_COMM = re.compile(r"^(?:nvidia|nv-|nvlsm|nv_queue|UVM )")
 # daemons of the driver itself: they hold the devices and are no reason to wait
+_NAMED = 5  # holders that are told by name
 _OWN_DAEMONS = frozenset({"nvidia-persiste", "nv-fabricmanage", "nvidia-imex", "nvlsm", "nvidia-powerd"})
 _CONTAINER_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _SAMPLES = 3
@@ -97,11 +98,12 @@ def _quiet_names(tree: Tree, path: str) -> list[str]:
 
 
 def read_holders(ctx: Context) -> None:
-    """``driver.processes``: how many processes hold /dev/nvidia*, the driver's own daemons not counted."""
+    """``driver.processes``, ``.holders``: how many processes hold /dev/nvidia*, and which; no daemons of the driver."""
     tree = ctx.tree
     with ctx.attempt("driver.processes"):
         if tree.is_host and not has_devices(tree):
             ctx.set("driver.processes", 0)
+            ctx.set("driver.holders", [])
             return
         if not _pids(tree):
             ctx.cannot("driver.processes", "/proc shows no processes")
@@ -110,7 +112,9 @@ def read_holders(ctx: Context) -> None:
         if denied:
             ctx.cannot("driver.processes", f"needs root: the open files of {denied} processes cannot be read")
         else:
-            ctx.set("driver.processes", sum(comm not in _OWN_DAEMONS for _pid, comm in held))
+            work = [f"{comm or '?'} ({pid})" for pid, comm in held if comm not in _OWN_DAEMONS]
+            ctx.set("driver.processes", len(work))
+            ctx.set("driver.holders", work[:_NAMED])
 
 
 def has_devices(tree: Tree) -> bool:

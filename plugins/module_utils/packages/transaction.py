@@ -168,6 +168,11 @@ class Transaction:
         before = self._picture(wish)
         outcome = Outcome(changed=bool(todo), actions=_actions(todo, before), before=before, after=dict(before))
         if not todo:
+            if self._denial_is_left():  # by a run that was killed after its last package
+                outcome.changed = True
+                outcome.actions.append(f"let package scripts start services again (/{POLICY})")
+                if not check:
+                    atomic.remove(os.path.join(self.root, POLICY))
             return outcome
         if check:
             if not (todo.repair or todo.duplicates or wish.untried):
@@ -238,6 +243,9 @@ class Transaction:
             wrong += [f"{name} is still there" for name in (*left.remove, *left.duplicates)]
             wrong += [f"{name} is half installed" for name in self.manager.broken()]
             raise PackageError(f"{self.manager.name} ended without an error, but {'; '.join(wrong[:6])}")
+
+    def _denial_is_left(self) -> bool:
+        return self.manager.name == "apt" and atomic.read_text(os.path.join(self.root, POLICY)) == DENY
 
     @contextlib.contextmanager
     def _services_denied(self) -> Iterator[None]:

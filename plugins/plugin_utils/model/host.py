@@ -151,6 +151,7 @@ class Driver:
     persistenced_active: Maybe[bool]
     persistenced_command: Maybe[str]
     processes: Maybe[float]
+    holders: Maybe[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +439,7 @@ def _driver(reader: Reader) -> Driver:
         persistenced_active=reader.flag("driver.persistenced.active"),
         persistenced_command=reader.text("driver.persistenced.command"),
         processes=reader.number("driver.processes"),
+        holders=reader.texts("driver.holders"),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.packages import transaction
 from ...model.facts import UNKNOWN, each
 from ...model.plan import Change, Disruption
 from ...rules import kernels
@@ -90,6 +91,10 @@ def _repair(context: Context) -> Iterator[Change]:
     for name in each(context.host.packages.broken):
         if name not in gone and (family.is_driver_package(name) or family.is_module_package(name)):
             yield Change(ROLE, "repair", name, "half-installed", "installed", "daemon_reload")
+    denial = f"/{transaction.POLICY}"
+    if files.before(context, denial) == files.digest(transaction.DENY):
+        yield Change(ROLE, "repair", denial, "no service is started by packages", None,
+                     why="a run that was cut off left it")
 
 
 def _prerequisites(context: Context) -> Iterator[Change]:

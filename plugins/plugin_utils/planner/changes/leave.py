@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...model.facts import UNKNOWN
+from ...model.facts import UNKNOWN, each
 from ...model.plan import Change
 from ...rules.context import Context
 
 _FIRST = ("gpu_driver_runfile",)  # without it nothing else matters
+
+
+_STOPS = "gpu_processes_may_stop"
 
 
 def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Change]]:
@@ -27,7 +30,7 @@ def split(context: Context, found: list[Change]) -> tuple[list[Change], list[Cha
         if variable is None:
             now.append(change)
         else:
-            waiting.append(replace(change, needs=variable))
+            waiting.append(replace(change, needs=variable, why=_who(context) if variable == _STOPS else change.why))
     return now, waiting
 
 
@@ -37,7 +40,7 @@ def needs(context: Context, change: Change) -> str | None:
     if change.disruption == "reboot" and not wishes.reboot_allowed:
         return "gpu_reboot_allowed"
     if change.disruption == "reboot" and not wishes.processes_may_stop and _gpu_processes(context):
-        return "gpu_processes_may_stop"
+        return _STOPS
     if change.disruption == "restart" and not wishes.containerd_restart_allowed and _gpu_containers(context):
         return "gpu_containerd_restart_allowed"
     reloads = change.disruption in ("daemon_reload", "reboot")
@@ -57,6 +60,15 @@ def _waits_with(waiting: list[Change], change: Change) -> str | None:
 def _gpu_processes(context: Context) -> bool:
     processes = context.host.driver.processes
     return isinstance(processes, (int, float)) and processes > 0
+
+
+def _who(context: Context) -> str:
+    """Return the processes that a reboot would end, by name."""
+    named = list(each(context.host.driver.holders))
+    count = context.host.driver.processes
+    more = int(count) - len(named) if isinstance(count, (int, float)) else 0
+    words = named + ([f"{more} more"] if more > 0 and named else [])
+    return f"GPU processes run: {', '.join(words)}" if words else "GPU processes run"
 
 
 def _gpu_containers(context: Context) -> bool:

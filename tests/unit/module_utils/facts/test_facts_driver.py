@@ -289,7 +289,8 @@ def test_holders(host):
     holder(host, 101, "python3", "/dev/nvidia0", "/dev/nvidia1")
     holder(host, 102, "nv-hostengine", "/dev/nvidiactl")
     holder(host, 103, "bash", "/dev/nvme0n1")
-    assert host.read(processes.read_holders).facts["driver"]["processes"] == 2
+    found = host.read(processes.read_holders).facts["driver"]
+    assert found["processes"] == 2 and len(found["holders"]) == 2 and all(" (" in one for one in found["holders"])
 
 
 def test_a_host_without_devices_has_no_holders(host, as_host):

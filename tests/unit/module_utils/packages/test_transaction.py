@@ -146,6 +146,19 @@ def test_services_are_denied_while_it_lasts(tmp_path: pathlib.Path, theirs: str 
     assert (policy.read_text() if policy.exists() else None) == theirs
 
 
+def test_a_denial_that_a_killed_run_left_is_taken_away_though_no_package_is_lacking(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    policy = tmp_path / POLICY
+    policy.write_text(DENY)
+    looked = Transaction(Fake("apt"), lambda _limit: 0.0, root=str(tmp_path)).run(Wish({}), check=True)
+    assert looked.changed and policy.exists()
+    done = Transaction(Fake("apt"), lambda _limit: 0.0, root=str(tmp_path)).run(Wish({}), check=False)
+    assert done.changed and "start services again" in done.actions[0] and not policy.exists()
+    assert not Transaction(Fake("apt"), lambda _limit: 0.0, root=str(tmp_path)).run(Wish({}), check=False).changed
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    assert not Transaction(Fake("apt"), lambda _limit: 0.0, root=str(tmp_path)).run(Wish({}), check=False).changed
+
+
 def test_package_files_have_to_be_the_ones_that_were_meant(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "dkms_3.0_all.deb"
     file.write_text("x")

@@ -11,6 +11,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import transaction
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix as matrices
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner import modules, plan
 
@@ -101,3 +102,22 @@ def test_peermem_is_loaded_where_it_is_asked_for(facts):
     facts["kernel"]["modules"] += ["nvidia_peermem"]
     made = planned(facts, gpu_driver_peermem=True)
     assert targets(made, "load") == [] and "DRV016" not in [one["rule"] for one in made["findings"]]
+
+
+def test_a_reboot_under_gpu_processes_waits_and_names_them(facts):
+    facts["driver"].update(processes=7, holders=["python3 (4242)", "python3 (4243)"])
+    facts["driver"]["loaded"]["version"] = "535.261.03"
+    made = planned(facts, gpu_reboot_allowed=True)
+    (waits,) = [one for one in made["pending"] if one["action"] == "reboot"]
+    assert waits["needs"] == "gpu_processes_may_stop"
+    assert waits["why"] == "GPU processes run: python3 (4242), python3 (4243), 5 more"
+    assert [one["needs"] for one in planned(facts)["pending"] if one["action"] == "reboot"] == ["gpu_reboot_allowed"]
+    made = planned(facts, gpu_reboot_allowed=True, gpu_processes_may_stop=True)
+    assert targets(made, "reboot") == ["nvidia module"]
+
+
+def test_what_a_killed_run_left_is_repaired(facts):
+    facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(transaction.DENY.encode()).hexdigest()}
+    assert targets(planned(facts), "repair") == ["/usr/sbin/policy-rc.d"]
+    facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(b"somebody's own").hexdigest()}
+    assert targets(planned(facts), "repair") == []
