@@ -3,10 +3,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pathlib
+import sys
+import tempfile
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests"))
+import _bootstrap  # noqa: F401  pylint: disable=unused-import
+from ansible_collections.baremetal.nvidia.plugins.module_utils.mok import signature
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 
 FAMILY = ("nvidia-kernel-dkms", "nvidia-open-kernel-dkms")
 
@@ -113,3 +122,36 @@ def test_services_were_not_started_by_package_scripts(host: Any) -> None:
     assert host.service("nvidia-persistenced").is_enabled
     assert not host.service("nvidia-persistenced").is_running    # no device answers in the lab
     assert host.run("systemctl --failed --no-legend | grep nvidia").stdout == ""
+
+
+def test_what_is_loaded_at_boot(host: Any) -> None:
+    loaded = host.file("/etc/modules-load.d/baremetal-nvidia.conf")
+    nodes = host.file("/etc/udev/rules.d/71-baremetal-nvidia-nodes.rules")
+    assert loaded.content_string.endswith("\nnvidia_uvm\n") and loaded.mode == 0o644
+    assert "nvidia-modprobe -c=0 -u" in nodes.content_string
+    verify = host.run("udevadm verify /etc/udev/rules.d/71-baremetal-nvidia-nodes.rules")    # systemd 254 and later
+    assert verify.rc == 0 or "Unknown" in verify.stderr or "not found" in verify.stderr, verify.stderr
+
+
+def test_fabric_manager_is_where_the_switches_are_and_of_the_drivers_version(host: Any, driver: dict[str, str]) -> None:
+    rows = host.check_output("dpkg-query -W -f '${Package}|${Version}\\n'").splitlines()
+    managers = [row.split("|") for row in rows if row.startswith("nvidia-fabricmanager")]
+    switches = host.check_output("grep -l 0x22a3 /sys/bus/pci/devices/*/device || true")
+    assert bool(managers) == bool(switches)
+    for _name, version in managers:
+        assert version.rsplit("-", 1)[0] == driver["version"]
+        assert host.service("nvidia-fabricmanager").is_enabled
+
+
+def test_what_dkms_signed_verifies_by_its_certificate(host: Any, kernels: list[str], driver: dict[str, str]) -> None:
+    """The kernel's own sign-file signs; what this collection verifies signatures with has to agree with it."""
+    with host.sudo():
+        certificate = base64.b64decode(host.check_output("base64 -w0 /var/lib/dkms/mok.pub"))
+        path = host.check_output(f"/sbin/modinfo -k {kernels[0]} -n {driver['name']}-peermem")
+        module = base64.b64decode(host.check_output(f"base64 -w0 {path}"))
+    with tempfile.TemporaryDirectory() as place:
+        here = pathlib.Path(place)
+        (here / "mok.pub").write_bytes(certificate)
+        (here / pathlib.Path(path).name).write_bytes(module)
+        signer = signature.Signer(str(here / "mok.pub"), run)
+        assert signer.problems([str(here / pathlib.Path(path).name)]) == []
