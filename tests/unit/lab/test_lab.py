@@ -27,11 +27,21 @@ def lab(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("variable", "value"), [("LAB_NAME", "My Lab"), ("LAB_NAME", "../x"), ("LAB_PORT", "22"),
-                                                 ("LAB_PORT", "many")])
+                                                 ("LAB_PORT", "many"), ("LAB_TWINS", "gpu-deb12"),
+                                                 ("LAB_TWINS", "gpu-deb12=0")])
 def test_bad_settings_name_variable_and_value(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
     with pytest.raises(settings.LabError, match=f"{variable} is {value!r}.*allowed"):
         settings.from_environment()
+
+
+def test_several_of_a_host_are_alike_and_have_names_of_their_own(monkeypatch, lab):
+    monkeypatch.setenv("LAB_TWINS", "gpu-deb12=3")
+    several = hosts.known(settings.from_environment())
+    assert set(several) - set(hosts.known(lab)) == {"gpu-deb12-2", "gpu-deb12-3"}
+    twin = several["gpu-deb12-3"]
+    assert (twin.suite, twin.devices) == (several["gpu-deb12"].suite, several["gpu-deb12"].devices)
+    assert twin.container.endswith("-unit-gpu-deb12-3") and twin.folder.name == "gpu-deb12-3"
 
 
 def test_the_pci_trees_have_the_gpus(lab, tmp_path):
