@@ -182,7 +182,12 @@ class Host:
         return run(call)
 
     def _modinfo(self, call: list[str], _cwd: str) -> Result:
-        return Result(rc=0, out=pathlib.Path(call[1]).read_text())
+        return Result(rc=0, out=pathlib.Path(call[1]).read_text(errors="replace"))
+
+    def _openssl(self, call: list[str], _cwd: str) -> Result:
+        from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
+
+        return run(call, timeout=120)
 
     def _build(self, call: list[str], env: Mapping[str, str]) -> Result:
         self.environment = env
