@@ -35,6 +35,7 @@ drills-boot              600 -
 containers               240 -
 distros                  420 -
 moves                    300 -
+secure-boot              240 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
 molecule-kernel_upgrade  300 site
@@ -141,6 +142,13 @@ part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
 part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
 
 part_moves() { python -m pytest tests/distros/moves -q -s -n 2; } # a driver moves between branches, flavours, sources; CUDA beside it
+
+part_secure-boot() { # from a blocked plan by the console step to signed modules
+    python -m pytest tests/distros/secure_boot -q
+    local code=$?
+    [ "$code" -eq 0 ] || LAB_NAME=secure-boot scripts/lab down || true
+    return "$code"
+}
 
 part_drills() { tests/drills/run.sh short; }
 
