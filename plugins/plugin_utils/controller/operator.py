@@ -11,7 +11,7 @@ from typing import Any
 from ..model import chart
 from ..model import cluster as clusters
 from ..planner import plan_fleet
-from ..planner.operator import nodes, sharing
+from ..planner.operator import cover, nodes, sharing
 from . import cluster, waiting
 
 _IMMUTABLE = {"driverType": "gpu", "usePrecompiled": False}    # with defaults; CEL rules of the CRD: self == oldSelf
@@ -40,6 +40,7 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
         if fields:
             wanted["replaced"].append({"name": one["name"], "fields": fields})
     wanted["unused"] = _unused(here, wanted)
+    wanted["unproved"] = cover.problems(here, wanted)
     same = (here.installed == wanted["version"] and here.installed_values == wanted["values"] and not wanted["nodes"]
             and not wanted["unused"]
             and all(one["name"] in there and not list(_lost(one["spec"], there[one["name"]]))

@@ -96,6 +96,7 @@ def default_in_the_way(context: Context) -> Iterator[Hit]:
     if not _used(context) or context.cluster is None or context.operator is None:
         return
     others = [one.name for one in _objects(context.cluster, context.operator.release)]
+    others += [one["name"] for one in context.operator.drivers if one["name"] not in others]
     there = any(one.name == "default" and not one.selector for one in context.cluster.drivers)
     made = chart.flag(context.operator.values, "driver.nvidiaDriverCRD.deployDefaultCR", True)
     if context.operator.release < _REAL_DEFAULT and others and (there or made):

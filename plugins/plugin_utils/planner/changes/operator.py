@@ -27,6 +27,8 @@ _CHART_ONLY = (
     "driver.nvidiaDriverCRD", "driver.upgradePolicy.gpuPodDeletion", "devicePlugin.config.create",
     "devicePlugin.config.data", "dcgmExporter.config", "migManager.config", "global",
 )
+_DEFAULTED = ("driverType", "default", "usePrecompiled", "kernelModuleType", "useOpenKernelModules", "repository",
+              "image")
 _RESTARTS = ("driver", "toolkit", "cdi")
 
 
@@ -143,9 +145,14 @@ def _release(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
         yield Change(ROLE, "values", "gpu-operator", None, ", ".join(paths[:8]), "restart" if restarts else "none")
 
 
+def _told(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec without the fields that have a default and of which the object, as it was read, says nothing."""
+    return {key: value for key, value in after.items() if key not in _DEFAULTED or key in before}
+
+
 def _objects(here: Cluster, decision: OperatorDecision) -> Iterator[Change]:
     there = {one.name: one.spec for one in here.drivers}
     for one in decision.drivers:
         before, after = there.get(one["name"]), one["spec"]
-        if before != after:
+        if before is None or not chart.within(_told(after, before), before):
             yield Change(ROLE, "driver", one["name"], before and before.get("version"), after["version"], "restart")

@@ -13,8 +13,8 @@ from typing import Any
 from ...model import chart
 from ...model.cluster import DRIVER_LABEL
 from ...model.version import try_loose
-from . import metrics, sharing
-from .objects import LABEL, spec
+from . import driver_settings, metrics, sharing
+from .objects import DEFAULT_SINCE, LABEL, spec
 
 _TOOLKIT_LABEL = "nvidia.com/gpu.deploy.container-toolkit"
 _DRIVER_KEYS = ("version", "usePrecompiled", "kernelModuleType", "useOpenKernelModules")
@@ -80,15 +80,19 @@ def _drivers(
     by_objects = any(one["drivers"] for one in owned.values())
     if not groups or (len(groups) == 1 and not by_objects):
         return []
+    release = try_loose(version) or ()
     chart.put(values, "driver.nvidiaDriverCRD.enabled", True)
-    chart.put(values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
+    if release < DEFAULT_SINCE:    # there it takes each node (rule OPR066)
+        chart.put(values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
+    chart.put_if_absent(values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
     for key in _DRIVER_KEYS:
         chart.drop(values, f"driver.{key}")
+    around = driver_settings.of(values, release, next((one.get("components") or {} for one in owned.values()), {}))
     keys = sorted(groups, key=lambda key: (json.loads(key)["version"], key))
     names = _names([json.loads(key) for key in keys])
     found = []
     for key, name in zip(keys, names, strict=True):
-        found.append({"name": name, "spec": spec(json.loads(key), try_loose(version) or (), name)})
+        found.append({"name": name, "spec": spec(json.loads(key), release, name, around)})
         for host in groups[key]:
             labels[host][LABEL] = name
     return found

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...model import chart
 from ...model import version as versions
-from ...model.cluster import Cluster, DriverObject
+from ...model.cluster import Cluster, DriverObject, Node
 from ...model.operator import OperatorDecision
 from ...rules.context import Context
-from . import driver, values
+from . import driver, driver_settings, values
 
 LABEL = "driver.config"
 DEFAULT_SINCE = (26, 7)  # the CRD has the required key ``default``
@@ -28,34 +28,57 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         values.settle(here, decision, "driver.nvidiaDriverCRD.deployDefaultCR", False)
     node = here.node_of(context.name)
     served = [one for one in here.drivers if node is not None and one.takes(node)]
-    if not context.wishes.driver_is_asked and here.drivers and (served or node is None):
-        return
-    version = driver.wanted(context, here, decision, objects=True)
-    if version is None or _has(served, version):
+    wanted = _wanted(context, here, decision, node, served)
+    if wanted is None:
         return
     chart.put_if_absent(decision.values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
-    name = f"driver-{versions.branch_of(version) or version[:3]}"
-    wanted = {
+    name = wanted.pop("name")
+    decision.drivers = [{"name": name, "spec": spec(wanted, decision.release, name, settings(decision))}]
+    decision.labels[LABEL] = name
+
+
+def _wanted(
+    context: Context, here: Cluster, decision: OperatorDecision, node: Node | None, served: list[DriverObject]
+) -> dict[str, Any] | None:
+    """Return name and driver of the object for the host; None where an object that is there does."""
+    own = next((one for one in served if one.selector == {LABEL: one.name}), None)
+    version = driver.wanted(context, here, decision, objects=True)
+    kept = not context.wishes.driver_is_asked and bool(here.drivers) and (bool(served) or node is None)
+    if (kept or version is None) and own is None:
+        return None
+    if kept and own is not None:    # its driver stays, and what is said around it may have changed
+        version, name = str(own.spec.get("version")), own.name
+        kind = own.spec.get("kernelModuleType") or ("open" if own.spec.get("useOpenKernelModules") else "auto")
+        return {"name": name, "version": version, "usePrecompiled": bool(own.spec.get("usePrecompiled")),
+                "kernelModuleType": kind, "repository": own.spec.get("repository"), "image": own.spec.get("image")}
+    if version is None or any(str(one.spec.get("version")) == version for one in served if one is not own):
+        return None
+    same = own is not None and str(own.spec.get("version")) == version
+    return {
+        "name": own.name if own is not None and same else f"driver-{versions.branch_of(version) or version[:3]}",
         "version": version,
         "usePrecompiled": driver.precompiled(context, decision.values),
         "kernelModuleType": driver.module_type(context, decision, version) or "auto",
         "repository": chart.text(decision.values, "driver.repository"),
         "image": chart.text(decision.values, "driver.image"),
     }
-    decision.drivers = [{"name": name, "spec": spec(wanted, decision.release, name)}]
-    decision.labels[LABEL] = name
 
 
-def _has(served: list[DriverObject], version: str) -> bool:
-    return any(str(one.spec.get("version")) == version for one in served)
+def settings(decision: OperatorDecision) -> dict[str, Any]:
+    """Return what is the same for each object: the chart's values around the driver."""
+    return driver_settings.of(decision.values, decision.release, decision.components)
 
 
-def spec(decision: Mapping[str, Any], release: tuple[int, ...], name: str) -> dict[str, Any]:
+def spec(
+    decision: Mapping[str, Any], release: tuple[int, ...], name: str, around: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the spec of an object by the name and label ``name``, in the words that the CRD of a release knows.
 
-    ``decision`` has version, usePrecompiled and kernelModuleType, and where the image comes from: repository and image.
+    ``decision`` has version, usePrecompiled and kernelModuleType, and where the image comes from: repository and image;
+    ``around`` is what :mod:`driver_settings` makes of the values.
     """
     made: dict[str, Any] = {
+        **chart.copy(around),
         "driverType": "gpu",
         "repository": decision.get("repository") or "nvcr.io/nvidia",
         "image": decision.get("image") or "driver",

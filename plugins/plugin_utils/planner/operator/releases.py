@@ -29,6 +29,14 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         if row is not None:
             about = f" for Kubernetes {here.version}" if here.version else ""
             decision.because.append(f"the newest release{about}")
+    decision.components = components(context)
+
+
+def components(context: Context) -> dict[str, str]:
+    """Return the release's own versions of what stands beside the driver in its pod."""
+    row = operator_releases.row(context)
+    known = row.components if row is not None else {}
+    return {part: str(known[part]) for part in ("gds", "gdrcopy") if known.get(part)}
 
 
 def _newest(context: Context, here: Cluster) -> Any:

@@ -49,10 +49,17 @@ def finish(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     settle(here, decision, "operator.upgradeCRD", False)  # the role applies the CRDs itself
     settle(here, decision, "devicePlugin.enabled", True)
     if decision.release < (25, 3):
-        settle(here, decision, "operator.defaultRuntime", "containerd")
+        settle(here, decision, "operator.defaultRuntime", _runtime(context, here))
     _mig(context, here, decision)
     _monitoring(here, decision)
     _tolerations(here, decision.values)
+
+
+def _runtime(context: Context, here: Cluster) -> str:
+    """Return the runtime of the nodes, in the words of the releases that want it named."""
+    node = here.node_of(context.name)
+    told = (node.runtime or "").partition("://")[0] if node is not None else ""
+    return {"cri-o": "crio", "docker": "docker"}.get(told, "containerd")
 
 
 def settle(here: Cluster, decision: OperatorDecision, path: str, value: Any) -> None:
