@@ -149,6 +149,14 @@ def test_a_host_that_differs_otherwise_is_sent_to_site_first(world: World) -> No
     assert "Run site.yml first" in " ".join(result.output.split())
 
 
+def test_a_package_manager_that_does_not_answer_is_no_quiet_success(world: World) -> None:
+    world.add("g1", {"findings": [{"rule": "KRN026", "severity": "warning", "subject": "kernel.candidates",
+                                   "summary": "the resolver did not answer in time", "remedy": "run again"}]})
+    result = world.run("kernel_upgrade")
+    assert result.rc == 2, result
+    assert "the resolver did not answer in time. run again" in " ".join(result.output.split())
+
+
 def test_check_mode_moves_nothing(world: World) -> None:
     add(world, "g1")
     result = world.run("kernel_upgrade", "--check")
