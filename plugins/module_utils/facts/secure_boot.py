@@ -109,7 +109,10 @@ def key_paths(tree: Tree) -> tuple[str, str]:
 
 
 def signing_key(tree: Tree) -> dict[str, Any]:
-    """``{certificate, private_key, name, mode, enrolled, requested}``; name is null where there is no certificate."""
+    """``{certificate, private_key, name, mode, enrolled, requested}``; name is null where there is no certificate.
+
+    A certificate whose private key is lost is neither enrolled nor asked for: nothing is signed with it any more.
+    """
     certificate, private = key_paths(tree)
     try:
         data: bytes | None = tree.read_bytes(certificate, 65536)
@@ -119,13 +122,14 @@ def signing_key(tree: Tree) -> dict[str, Any]:
         mode: str | None = format(stat.S_IMODE(tree.stat(private).st_mode), "04o")
     except (FileNotFoundError, NotADirectoryError):
         mode = None
+    whole = data is not None and (mode is not None or private.startswith("pkcs11:"))
     return {
         "certificate": certificate,
         "private_key": private,
         "name": None if data is None else common_name(data),
         "mode": mode,
-        "enrolled": data is not None and data in enrolled(tree),
-        "requested": data is not None and data in requested(tree),
+        "enrolled": whole and data in enrolled(tree),
+        "requested": whole and data in requested(tree),
     }
 
 

@@ -9,6 +9,7 @@ the request. Source: mokutil(1); shim, MokManager.c (the request is gone once Mo
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -65,7 +66,7 @@ class Enrolment:
 
     def state(self) -> str:
         """How the certificate stands with the firmware. Raises MokError where that cannot be read."""
-        data = self.pair.data
+        data = self.pair.data if os.path.exists(self.pair.private_key) else None    # a lost key is made again
         try:
             if data is not None and data in secure_boot.enrolled(self.tree):
                 return ENROLLED
@@ -89,10 +90,8 @@ class Enrolment:
             outcome.actions.append(f"ask for the enrolment of {self.pair.certificate} (mokutil --import)")
         outcome.changed = bool(outcome.actions)
         if not check:
-            if len(outcome.actions) > (outcome.state == WANTED):
-                self.pair.make(name)
-            if outcome.state == WANTED:
-                outcome.state = self.state()    # the certificate that was made may be one that is known already
+            self.pair.make(name)
+            outcome.state = self.state()    # a certificate that was made from its key may be one that is known already
             if outcome.state == WANTED:
                 self._request(str(password))
                 outcome.state = REQUESTED

@@ -179,9 +179,14 @@ def test_a_lost_certificate_is_made_from_the_key_and_a_lost_key_is_not_guessed(h
     host.path(CERTIFICATE).unlink()
     host.bring()
     assert host.path(KEY).read_bytes() == key
+    host.firmware("restart", PASSWORD)
+    assert host.key_facts()["enrolled"] is True
     host.path(KEY).unlink()
+    assert host.key_facts()["enrolled"] is False
+    with pytest.raises(keys.MokError, match="password is empty"):
+        host.bring(password=None)
     asked = host.bring()
-    assert asked.changed and host.path(KEY).read_bytes() != key
+    assert asked.state == "requested" and asked.changed and host.path(KEY).read_bytes() != key
     kept = host.path(CERTIFICATE + ".baremetal-nvidia.old").read_bytes()
     assert kept != host.path(CERTIFICATE).read_bytes() and len(kept) > 0 and certificate
 
