@@ -18,6 +18,7 @@ from .books import Book, is_glob
 RPM_LOCKS = ("usr/lib/sysimage/rpm/.rpm.lock", "var/lib/rpm/.rpm.lock")
 _FORMAT = "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\n"
 _TIMEOUT = 120.0
+_PUT_BACK = "kernel"     # set_holds is kernel_stage's: the comment above them is that of the set they came from
 
 
 class Rpm(locks.Patient):
@@ -135,7 +136,7 @@ class Rpm(locks.Patient):
             drop = [e for name in free for e in book.hold(self._packages[name]) if e in there]
             if add or drop:
                 mode = atomic.mode_of(self.path(book.path)) or 0o644
-                atomic.write(self.path(book.path), book.edit(text, drop, add, "restored"), mode)
+                atomic.write(self.path(book.path), book.edit(text, drop, add, _PUT_BACK), mode)
         return waited
 
     def files(self, wanted: Wanted) -> Plan:
