@@ -25,7 +25,7 @@ from .rpms import Rpms
 
 Runner = Callable[..., Any]
 ROLE = "gpu_kernel"
-SHIMS = "/run/baremetal-nvidia/stage-bin"
+SHIMS = DIRECTORY + "/stage-bin"    # not in /run: Debian's and Ubuntu's ramdisks mount it noexec
 _SHIM = """#!/bin/sh
 # baremetal.nvidia: while packages move, the boot menu stays; it is made anew afterwards and put in place whole.
 exit 0
@@ -130,9 +130,13 @@ class Stage:
         return {**snapshot.files(self.root), "packages": packages, "held": held, "manual": manual}
 
     def _shims(self) -> None:
-        """Programs that stand in for those that write the boot menu in place; /run does not outlive a boot."""
+        """Programs that stand in for those that write the boot menu in place. Raises StageError where none can run."""
         for name in _SHIM_NAMES:
-            atomic.write(snapshot.at(self.root, f"{SHIMS}/{name}"), _SHIM, mode=0o755)
+            path = snapshot.at(self.root, f"{SHIMS}/{name}")
+            atomic.write(path, _SHIM, mode=0o755)
+            if not os.access(path, os.X_OK):
+                raise StageError(f"{path} cannot be executed: its file system is mounted noexec. Package scripts would "
+                                 f"write the boot menu while packages move: mount {DIRECTORY} without noexec")
 
     def menu(self, kept: bool) -> Outcome:
         """Keep package scripts from writing the boot menu, or let them again."""

@@ -144,6 +144,16 @@ def test_open_writes_down_everything_before_a_package_moves(stage: Stage, root: 
     assert os.access(f"{root}{SHIMS}/update-grub", os.X_OK)
 
 
+def test_where_no_program_can_stand_in_for_update_grub_nothing_begins(
+        stage: Stage, root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.X_OK and access(path, mode))
+    with pytest.raises(StageError, match="update-grub cannot be executed: its file system is mounted noexec"):
+        stage.open(WISH, check=False)
+    assert snapshot.load(str(root)) is None
+    assert not SHIMS.startswith("/run/"), "which Debian's and Ubuntu's ramdisks mount noexec"
+
+
 def test_check_mode_writes_nothing(stage: Stage, root: pathlib.Path) -> None:
     before = tree(root)
     assert stage.open(WISH, check=True).changed
