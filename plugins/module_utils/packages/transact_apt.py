@@ -15,6 +15,7 @@ from .transaction import Todo, Wish, call, reason
 _FORMAT = "${binary:Package}\\t${Package}\\t${Version}\\t${db:Status-Status}\\t${db:Status-Eflag}\\n"
 _GOES = re.compile(r"(?m)^(?:Remv|Purg) (\S+)")
 _HALF = ("half-installed", "half-configured", "unpacked", "triggers-awaited", "triggers-pending")
+_KEYS = re.compile(r"[EW]: .*(GPG error|OpenPGP signature|NO_PUBKEY)")
 _LISTS_LOCKED = re.compile(r"Could not get lock \S*/lists/lock")
 _NO_SOURCES = ["-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null"]
 _FORCE = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
@@ -60,7 +61,11 @@ class AptTransaction:
         said = [line for line in f"{result.out}\n{result.err}".splitlines()
                 if line.startswith("E: ") or (line.startswith("W: ") and "Failed to fetch" in line)]
         if result.rc != 0 or result.timed_out or said:
-            raise PackageError(f"The package lists cannot be fetched: {(said or [_why(result)])[0][3:]}")
+            why = (said or [f"E: {_why(result)}"])[0][3:]
+            # apt calls a repository that another key signed "not signed", and names the key in a warning before
+            keys = [line[3:] for line in f"{result.out}\n{result.err}".splitlines() if _KEYS.match(line)]
+            more = f" ({keys[0]})" if keys and keys[0] != why else ""
+            raise PackageError(f"The package lists cannot be fetched: {why}{more}")
 
     def streams(self) -> Mapping[str, str]:
         """apt has none."""
