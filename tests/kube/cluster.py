@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +46,14 @@ def facts(**driver: Any) -> dict[str, Any]:
     made = copy.deepcopy(_FACTS)
     made["driver"].update(driver)
     return made
+
+
+def node(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """A node with a GPU."""
+    marks = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true", **(labels or {})}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": marks},
+            "status": {"nodeInfo": {"osImage": "Ubuntu 22.04.5 LTS", "kernelVersion": "5.15.0-117-generic",
+                                    "containerRuntimeVersion": "containerd://1.7.30", "architecture": "amd64"}}}
 
 
 class Run:
@@ -94,11 +104,7 @@ class Cluster:
         """Add a host (stored facts) and, of the same name, a node."""
         self.hosts.append(name)
         (self.place / "facts" / f"{name}.json").write_text(json.dumps({**facts(**driver), "host": name}))
-        marks = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true", **(labels or {})}
-        self.create({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": marks},
-            "status": {"nodeInfo": {"osImage": "Ubuntu 22.04.5 LTS", "kernelVersion": "5.15.0-117-generic",
-                                    "containerRuntimeVersion": "containerd://1.7.30", "architecture": "amd64"}}})
+        self.create(node(name, labels))
 
     def create(self, given: dict[str, Any]) -> None:
         """Create an object past the API."""
@@ -116,18 +122,53 @@ class Cluster:
 
     def run(self, *arguments: str, **variables: Any) -> Run:
         """Run playbooks/operator.yml and return how it ended."""
+        done = subprocess.run(self._command(*arguments, **variables), **self._how, timeout=600, check=False)
+        return Run(done.returncode, done.stdout)
+
+    def killed_at(self, request: str, **variables: Any) -> None:
+        """Run it, and kill it with all its children (kill -9) while the server holds a request that matches."""
+        self.server.reached.clear()
+        self.server.stopped.add(request)
+        play = subprocess.Popen(self._command(**variables), **self._how)
+        try:
+            assert self.server.reached.wait(500), "the play never came to the request"
+        finally:
+            for pid in [play.pid, *_below(play.pid)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            play.communicate()
+            self.server.stopped.discard(request)
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"cwd": ROOT, "env": {**os.environ, "HOME": str(self.place), "ANSIBLE_NOCOLOR": "1"},
+                "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+
+    def _command(self, *arguments: str, **variables: Any) -> list[str]:
         inventory = self.place / "hosts.yml"
         hosts = {name: {"ansible_become": False, **self.variables.get(name, {})} for name in self.hosts}
         inventory.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
         given = {"gpu_facts_file": str(self.place / "facts"), "gpu_operator_kubeconfig": str(self.kubeconfig),
                  "gpu_operator_chart": str(self.chart), "gpu_driver_owner": "operator", "gpu_kernel_policy": "off",
-                 "gpu_operator_interval": 1, "gpu_operator_timeout": 3, "gpu_operator_helm": helm(), **variables}
-        done = subprocess.run(
-            [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), str(ROOT / "playbooks" / "operator.yml"),
-             "-i", str(inventory), "-e", json.dumps(given), *arguments],
-            cwd=ROOT, env={**os.environ, "HOME": str(self.place), "ANSIBLE_NOCOLOR": "1"},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-        return Run(done.returncode, done.stdout)
+                 "gpu_operator_interval": 1, "gpu_operator_timeout": 5, "gpu_operator_pending_age": 1,
+                 "gpu_operator_helm": helm(), **variables}
+        return [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), str(ROOT / "playbooks" / "operator.yml"),
+                "-i", str(inventory), "-e", json.dumps(given), *arguments]
+
+
+def _below(pid: int) -> list[int]:
+    """The processes that came from one, however deep."""
+    parents: dict[int, list[int]] = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, left = [], [pid]
+    while left:
+        children = parents.get(left.pop(), [])
+        found += children
+        left += children
+    return found
 
 
 def helm() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import threading
 from typing import Any
 
 import yaml
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("--state", type=pathlib.Path)
     parser.add_argument("--token")
     parser.add_argument("--pid-file", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, help="end by itself after so long")
     args = parser.parse_args()
     state = yaml.safe_load(args.state.read_text()) if args.state else {}
     store = Store()
@@ -56,6 +58,8 @@ def main() -> None:
     beside = args.kubeconfig.with_suffix(".new")
     beside.write_text(yaml.safe_dump(kubeconfig(server.url, args.token)))
     beside.rename(args.kubeconfig)
+    if args.seconds:
+        threading.Timer(args.seconds, server.shutdown).start()
     server.serve_forever()
 
 

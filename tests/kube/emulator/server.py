@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,7 +25,11 @@ _PATH = re.compile(
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one store. ``faults`` maps a pattern of ``VERB path`` to (code, reason, message), ``slow`` to seconds."""
+    """Serves one store. ``faults`` maps a pattern of ``VERB path`` to (code, reason, message).
+
+    A request that matches a pattern of ``stopped`` is not answered (``reached`` is set) until the pattern is taken out,
+    and then dropped: the moment in which a client can be killed.
+    """
 
     daemon_threads = True
 
@@ -33,7 +38,8 @@ class Server(ThreadingHTTPServer):
         self.version = version
         self.token = token
         self.faults: dict[str, tuple[int, str, str]] = {}
-        self.slow: dict[str, float] = {}
+        self.stopped: set[str] = set()
+        self.reached = threading.Event()
         super().__init__(("127.0.0.1", port), _Handler)
 
     @property
@@ -119,9 +125,12 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.server.token
         if token is not None and self.headers.get("Authorization") != f"Bearer {token}":
             raise Refused(401, "Unauthorized", "Unauthorized")
-        for pattern, seconds in self.server.slow.items():
+        for pattern in self.server.stopped:
             if re.search(pattern, f"{self.command} {path}"):
-                time.sleep(seconds)
+                self.server.reached.set()
+                while pattern in self.server.stopped:
+                    time.sleep(0.1)
+                raise Refused(503, "ServiceUnavailable", "the request was dropped")
         for pattern, (code, reason, message) in self.server.faults.items():
             if re.search(pattern, f"{self.command} {path}"):
                 raise Refused(code, reason, message)
