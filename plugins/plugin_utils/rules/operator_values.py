@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..model import chart
-from . import chart_keys
+from . import chart_keys, chart_types
 from .context import Context
 from .registry import Hit, plan_rule
 
@@ -95,6 +95,23 @@ def bad_environment(context: Context) -> Iterator[Hit]:
                 yield Hit(f"{path}[{index}]", f"{path}[{index}] has no name")
             elif isinstance(entry.get("value"), (list, tuple, Mapping)):
                 yield Hit(f"{path}[{index}].value", f"{path}[{index}].value ({entry['name']}) is no text")
+
+
+@plan_rule(
+    "OPR014", "error", "A value of another type than the chart takes",
+    why="Helm's templates take a text as true, \"false\" too, and the API server refuses the rest in the middle of the "
+        "installation.",
+    remedy="write the value as its type",
+    sources=[chart_keys.SOURCE],
+)
+def wrong_type(context: Context) -> Iterator[Hit]:
+    """Fires for a text where the chart takes a boolean or number, and the reverse, and for a word it does not know."""
+    if context.operator is None:
+        return
+    for path, value, taken in chart_types.wrong(_asked(context), context.operator.release):
+        if path != "mig.strategy":    # rule OPR041
+            yield Hit(path, f"{path} is {value!r}; the chart of {context.operator.version} takes {taken}",
+                      f"write {taken}")
 
 
 @plan_rule(

@@ -21,7 +21,7 @@ import yaml
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import chart
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner import plan_fleet
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.rules import chart_keys
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.rules import chart_keys, chart_types
 from crd_schema import sent, strict
 from operator_plans import PLANS, RELEASES, Wanted, made
 
@@ -201,6 +201,37 @@ def test_each_mistyped_key_of_the_chart_is_named_with_its_nearest(release: str) 
         silent += [] if told else [path]
         other += [] if not told or told[0][1] == path else [(path, told[0])]
     assert silent == []
+    assert other == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_charts_own_values_are_of_the_types_that_we_take(release: str) -> None:
+    assert list(chart_types.wrong(defaults(release), parsed(release))) == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_types_and_words_are_those_of_the_clusterpolicy(release: str) -> None:
+    spec = whole_schema("ClusterPolicy", release)["properties"]["spec"]
+    other: list[tuple[str, str, str]] = []
+    samples = {"boolean": True, "integer": 3, "string": "15s", "array": []}
+    for path, words in chart_types.WORDS.items():
+        schema = schema_at(spec, path)
+        if schema is not None and "enum" in schema:
+            assert set(schema["enum"]) == set(words), path
+    for parent, keys in chart_keys.known(parsed(release)).items():
+        for key in keys:
+            path = f"{parent}.{key}" if parent else key
+            schema = schema_at(spec, path)
+            if schema is None or str(schema.get("type")) not in samples:
+                continue
+            if key in chart_keys.FREE or path in chart_types.WORDS or key == "maxUnavailable":
+                continue
+            for kind, value in samples.items():
+                tree: dict[str, Any] = {}
+                chart.put(tree, path, value)
+                refused = bool(list(chart_types.wrong(tree, parsed(release))))
+                if refused is not (kind != schema["type"]) and (kind, key) != ("integer", "version"):
+                    other.append((path, kind, schema["type"]))
     assert other == []
 
 
