@@ -31,7 +31,7 @@ def promtool(*arguments: Any) -> subprocess.CompletedProcess[str]:
     """Run promtool and return how it ended."""
     found = subprocess.run([ROOT / "scripts" / "promtool.sh"], check=True, text=True, stdout=subprocess.PIPE)
     return subprocess.run([found.stdout.strip(), *map(str, arguments)], check=False, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=120)
+                          stderr=subprocess.STDOUT, timeout=600)
 
 
 def check(where: pathlib.Path, groups: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:

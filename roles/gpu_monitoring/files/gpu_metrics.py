@@ -246,6 +246,11 @@ def fill(page, root, logged):
     return len(gpus)
 
 
+def warn(said):
+    """Tell the journal, as a warning: of less than that the unit keeps nothing, since it runs each few seconds."""
+    print(f"<4>{said}", file=sys.stderr)
+
+
 def collect(program, timeout, loaded):
     """The text of the file."""
     page = Page()
@@ -253,7 +258,7 @@ def collect(program, timeout, loaded):
         logged = xids(kernel_log(), time.clock_gettime(time.CLOCK_MONOTONIC))
     except OSError as error:
         logged = None
-        print(f"the kernel log cannot be read, so XIDs are not counted: {error}", file=sys.stderr)
+        warn(f"the kernel log cannot be read, so XIDs are not counted: {error}")
     begun = time.monotonic()
     if not loaded:    # as root, nvidia-smi would load the module
         root, why = None, "not started: the nvidia module is not loaded"
@@ -263,7 +268,7 @@ def collect(program, timeout, loaded):
         except OSError as error:
             root, why = None, str(error)
     if why:
-        print(f"nvidia-smi: {why}", file=sys.stderr)
+        warn(f"nvidia-smi: {why}")
     page.add("baremetal_nvidia_smi_up", "gauge", "Whether nvidia-smi answered", int(root is not None))
     page.add("baremetal_nvidia_smi_seconds", "gauge", "How long nvidia-smi took", time.monotonic() - begun)
     page.add("baremetal_nvidia_collected_timestamp_seconds", "gauge", "When this was written", int(time.time()))
