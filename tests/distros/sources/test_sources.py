@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -96,6 +97,12 @@ def fresh(host: str) -> None:
     lab("reset", host)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _down() -> Iterator[None]:
+    yield
+    lab("down")
+
+
 @pytest.fixture(scope="module")
 def ubuntu() -> str:
     fresh(UBUNTU)
@@ -109,7 +116,7 @@ def test_sources_on_their_bad_days(ubuntu: str) -> None:
     said, _changed, _text = play(ubuntu, {"mirror_fingerprint": fingerprint}, "messages.yml")
     assert fingerprint in said["wrong key"] and "0" * 40 in said["wrong key"]
     assert "The package lists cannot be fetched" in said["other key"]
-    assert "http://mirror.lab:8081/other" in said["other key"]
+    assert "http://mirror.lab:8081/other" in said["other key"] and "Missing key" in said["other key"]
     assert "expired" in said["expired"] and "http://mirror.lab:8081/expired" in said["expired"]
     lines = said["proxy"].splitlines()
     assert "http://mirror.lab:8081/mirror.asc" in lines and any(line.endswith("x86_64/InRelease") for line in lines)
@@ -126,8 +133,8 @@ def test_sources_that_contradict_each_other(ubuntu: str) -> None:
     """
     folder = "/etc/apt/sources.list.d"
     sh(ubuntu, f"rm -f {folder}/baremetal-nvidia-* /srv/proxy.refuses")
-    sh(ubuntu, "cp /srv/www/mirror.asc /etc/apt/keyrings/hand.asc")
-    put(ubuntu, f"{folder}/cuda.list", f"deb {MIRROR}/ubuntu2404/x86_64/ /\n")
+    sh(ubuntu, "cp /srv/www/mirror.asc /etc/apt/keyrings/hand.asc; cp /srv/www/other.asc /etc/apt/keyrings/old.asc")
+    put(ubuntu, f"{folder}/cuda.list", f"deb [signed-by=/etc/apt/keyrings/old.asc] {MIRROR}/ubuntu2404/x86_64/ /\n")
     put(ubuntu, f"{folder}/cuda.sources", f"Types: deb\nURIs: {MIRROR}/ubuntu2404/x86_64/\nSuites: /\n"
                                           "Signed-By: /etc/apt/keyrings/hand.asc\n")
     put(ubuntu, f"{folder}/old.list", f"deb [signed-by=/etc/apt/keyrings/hand.asc] {MIRROR}/ubuntu2204/x86_64/ /\n")
@@ -138,7 +145,7 @@ def test_sources_that_contradict_each_other(ubuntu: str) -> None:
     assert plan["decisions"]["driver"]["version"] == VERSION
     assert sh(ubuntu, f"ls {folder}").split() == ["cuda.sources"]
     kept = sh(ubuntu, "find /var/lib/baremetal-nvidia/backups -name '*.list.*' -exec cat {} +")
-    assert f"{MIRROR}/ubuntu2204" in kept and f"deb {MIRROR}/ubuntu2404/x86_64/ /" in kept
+    assert f"{MIRROR}/ubuntu2204" in kept and f"{MIRROR}/ubuntu2404" in kept
     assert driver_versions(ubuntu) <= {f"{VERSION}-1ubuntu1"}
     policy = sh(ubuntu, "apt-cache policy libnvidia-compute-580")
     assert "600" in policy and "580.173.02-0ubuntu0.24.04.1" in policy, policy
@@ -204,7 +211,3 @@ def test_a_directory_on_the_host(host: str, wanted: str, asked: dict[str, Any], 
     assert left(plan) == [] and plan["decisions"]["driver"]["version"] == VERSION, text[-3000:]
     again, changed, _text = play(host, wish)
     assert (left(again), changed) == ([], 0)
-    broken = sums.replace(sums[:64], "0" * 64, 1)
-    _plan, _changed, text = play(host, {**wish, "gpu_driver_branch": "595",
-                                        "gpu_driver_offline": {"path": "/srv/driver", "sha256": broken}}, fails=True)
-    assert "R595" in text, text[-2000:]

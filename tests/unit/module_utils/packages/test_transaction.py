@@ -378,3 +378,17 @@ def test_the_lock_of_apts_lists_is_waited_for(tmp_path: pathlib.Path) -> None:
     answers += [locked] * 9
     with pytest.raises(PackageError, match=r"cannot be fetched: Could not get lock .*held by process 7"):
         manager.refresh(Wish({}, lock_timeout=6))
+
+
+def test_a_repository_that_another_key_signs_is_told_with_the_key() -> None:
+    said = SimpleNamespace(
+        rc=100, timed_out=False, out="",
+        err="W: OpenPGP signature verification failed: http://m/o  InRelease: Missing key 89A3, which is needed\n"
+            "E: The repository 'http://m/o  InRelease' is not signed.\n")
+    manager = transact_apt.AptTransaction(lambda argv, **options: said)
+    with pytest.raises(PackageError, match=r"fetched: The repository .* is not signed\. \(OpenPGP .* Missing key 89A3"):
+        manager.refresh(Wish({}))
+    gone = SimpleNamespace(rc=100, timed_out=True, out="", err="")
+    manager = transact_apt.AptTransaction(lambda argv, **options: gone)
+    with pytest.raises(PackageError, match=r"fetched: apt-get did not end in time"):
+        manager.refresh(Wish({}))
