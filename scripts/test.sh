@@ -33,7 +33,7 @@ molecule-gpu_operator    240 -
 drills                   240 -
 drills-boot              600 -
 containers               240 -
-distros                  420 -
+distros                  540 -
 moves                    300 -
 sources                  300 -
 secure-boot              240 -
