@@ -42,8 +42,9 @@ while True:
             break
     elif what == 'menu':
         # the menu that has the new kernel; its former file has a second name while the new one takes its place
-        if os.path.exists('/boot/vmlinuz-' + release) and (
-                set(glob.glob('/boot/grub/grub.cfg*.old')) - menu or mark('/boot/grub/grub.cfg') != main):
+        if not os.path.exists('/boot/initrd.img-' + release):
+            main = mark('/boot/grub/grub.cfg')
+        elif set(glob.glob('/boot/grub/grub.cfg*.old')) - menu or mark('/boot/grub/grub.cfg') != main:
             break
     elif mark('/boot/grub/grubenv') != env:
         break
