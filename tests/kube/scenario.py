@@ -44,17 +44,18 @@ def up(place: pathlib.Path) -> None:
     else:
         given = str(place / "kubeconfig")
         (place / "state.yml").write_text(yaml.safe_dump({"objects": [node(name) for name in names]}))
-        _start(place, ["-m", "emulator", "--kubeconfig", given, "--state", str(place / "state.yml"),
-                       "--seconds", str(SECONDS)])
-        until = time.monotonic() + 60
+        started = _start(place, ["-m", "emulator", "--kubeconfig", given, "--state", str(place / "state.yml"),
+                                 "--seconds", str(SECONDS)])
+        until = time.monotonic() + 120
         while not pathlib.Path(given).exists():
-            if time.monotonic() > until:
+            if started.poll() is not None or time.monotonic() > until:
                 sys.exit(f"the emulated cluster did not start: {(place / 'log').read_text()}")
             time.sleep(0.2)
     for name in names:
         (place / "facts" / f"{name}.json").write_text(json.dumps({**facts(), "host": name}))
     own = os.environ.get("GPU_OPERATOR_CHART")
     wanted = {
+        "gpu_hosts": "gpu_hosts",
         "gpu_facts_file": str(place / "facts"), "gpu_operator_kubeconfig": given, "gpu_operator_helm": helm(),
         "gpu_operator_namespace": "gpu-operator", "gpu_operator_chart": own or str(chart.write(place)),
         "gpu_driver_owner": "operator",
@@ -66,11 +67,12 @@ def up(place: pathlib.Path) -> None:
     (place / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"gpu_hosts": hosts}}}))
 
 
-def _start(place: pathlib.Path, command: list[str]) -> None:
+def _start(place: pathlib.Path, command: list[str]) -> subprocess.Popen[bytes]:
     with (place / "log").open("w") as log:
         started = subprocess.Popen([sys.executable, *command], cwd=HERE, stdout=log, stderr=log,
                                    start_new_session=True)
     (place / "pid").write_text(f"{started.pid}\n")
+    return started
 
 
 def down(place: pathlib.Path) -> None:
@@ -91,4 +93,4 @@ def down(place: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    {"up": up, "down": down}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"up": up, "down": down}[sys.argv[1]](pathlib.Path(sys.argv[2]).resolve())
