@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The exporter's list of metrics: what GPUs and exporter have, kept while it serves, never in the place of a person's."""
+"""The exporter's list of metrics: what GPUs and exporter have, kept while it serves; a person's own one stays."""
 from __future__ import annotations
 
 import copy
