@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from distros import FREE, GATED, HELD, HOSTS
+from distros import FREE, GATED, HELD, HOSTS, PRUNED
 
 TYPED = [(name, row) for name, host in HOSTS.items() for row in host["commands"]]
 on_each_host = pytest.mark.parametrize("name", list(HOSTS))
@@ -55,8 +55,20 @@ def test_gated_moves_it_exactly_as_far_as_a_module_exists(world, name):
     assert after.grubenv and not any(host["staged"] in line for line in after.grubenv)  # the default stays
 
 
-@on_each_host
-def test_a_full_upgrade_after_it_moves_it_no_further(world, name):
-    command = HOSTS[name]["commands"][0]["command"]
-    before, after = world.done[name, GATED, "true"], world.done[name, GATED, command]
+@each_command
+def test_after_it_no_command_moves_it_further(world, name, typed):
+    before, after = world.done[name, GATED, "true"], world.done[name, GATED, typed["command"]]
     assert after.same_kernel(before), after.output
+
+
+@on_each_host
+def test_a_staging_that_was_killed_is_taken_back_to_the_byte(world, name):
+    """The playbook compares packages, marks, holds, /boot, modules and DKMS before and after."""
+    assert recap(world.cut, name)[1] == 0, world.cut
+
+
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if "pruned" in host])
+def test_old_kernels_go_and_the_others_stay(world, name):
+    assert recap(world.prune, name)[1] == 0, world.prune
+    before, after = world.done[name, GATED, "true"], world.done[name, PRUNED, "true"]
+    assert (after.kernels, after.packages) == (before.kernels, before.packages), world.prune
