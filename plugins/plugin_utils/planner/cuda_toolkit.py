@@ -25,7 +25,8 @@ _MANAGED = "# Managed by the Ansible collection baremetal.nvidia: changes are ov
 # Of a repository that is there for the toolkit alone no driver may come: the distribution's would be replaced.
 PIN_TEXT = (_MANAGED + "# The driver is the distribution's: of NVIDIA's repository only the CUDA toolkit.\n"
             "Package: nvidia-* libnvidia-* cuda-drivers* libcuda1 libcudadebugger1 libxnvctrl* "
-            "xserver-xorg-video-nvidia* cuda cuda-[0-9]* cuda-runtime-*\nPin: release l=NVIDIA CUDA\nPin-Priority: -1\n")
+            "xserver-xorg-video-nvidia* cuda cuda-[0-9]* cuda-runtime-*\n"
+            "Pin: release l=NVIDIA CUDA\nPin-Priority: -1\n")
 _TITLES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax"}
 
 
