@@ -137,4 +137,8 @@ def _packages(context: Context, kernel: Kernel) -> list[str]:
         if isinstance(kernel.image_package, str):
             return [kernel.image_package]  # with the rebuild counter, which the release does not have
         return [f"kernel-default-{release.rsplit('-', 1)[0]}"] if "kernel-default" in names else []
-    return sorted(f"{name}-{release}" for name in names if name.startswith("kernel-") and "headers" not in name)
+    own = [f"{name}-{release}" for name in names
+           if (name == "kernel" or name.startswith("kernel-")) and "headers" not in name]
+    # ready modules that are made for this kernel alone ask for it
+    short = family.fill("-{kernel}", "", release=release)
+    return sorted([*own, *(name for name in names if name.startswith("kmod-") and name.endswith(short))])
