@@ -35,7 +35,6 @@ drills-boot              600 -
 containers               240 -
 distros                  540 -
 moves                    300 -
-sources                  300 -
 secure-boot              240 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
@@ -141,8 +140,6 @@ part_awx() { converted_lab awx && python -m pytest tests/awx -q; }
 part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
 
 part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
-
-part_sources() { python -m pytest tests/distros/sources -q -s; } # where a driver comes from: bad days, contradictions, a proxy, a runfile, a directory
 
 part_moves() { python -m pytest tests/distros/moves -q -s -n 2; } # a driver moves between branches, flavours, sources; CUDA beside it
 
