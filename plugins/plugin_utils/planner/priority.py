@@ -39,7 +39,8 @@ def preferences(context: Context, chosen: Candidate) -> dict[str, str] | None:
     if not host or not others or any(urlsplit(url).hostname == host for url in others):
         return None
     if chosen.source == "nvidia":
-        what, priority = "Libraries and module come from NVIDIA's repository, whatever the others have.", 600
+        # NVIDIA's pinning packages give 1000 to every version of the branch, the archive's too
+        what, priority = "Libraries and module come from NVIDIA's repository, whatever the others have.", 1001
     elif chosen.source == "distro" and candidates.cuda_repository(context):
         what, priority = "Libraries and module come from the distribution's archive, whatever NVIDIA's has.", 100
     else:

@@ -22,7 +22,8 @@ TEXT = "Types: deb\nURIs: https://mirror.local/cuda/\nSuites: /\nSigned-By: /etc
 
 
 def wish(proxy: str | None) -> Wish:
-    return Wish(PATH, TEXT, Key("/etc/apt/keyrings/x.asc", fingerprint(b"one"), "https://mirror.local/key"), proxy=proxy)
+    signed = Key("/etc/apt/keyrings/x.asc", fingerprint(b"one"), "https://mirror.local/key")
+    return Wish(PATH, TEXT, signed, proxy=proxy)
 
 
 def test_apt_gets_it_for_that_host_and_loses_it_again(tmp_path: pathlib.Path) -> None:

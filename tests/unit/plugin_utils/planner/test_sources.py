@@ -13,7 +13,8 @@ from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model.policy impo
 MIRROR = {"url": "https://mirror.local/cuda/", "fingerprint": "A" * 40, "key_url": "https://mirror.local/key.asc"}
 CONF = "/etc/apt/apt.conf.d/51baremetal-nvidia-cuda-proxy"
 FACTS: dict[str, Any] = {
-    "os": {"id": "ubuntu", "version": "24.04", "codename": "noble", "family": "debian", "arch": "x86_64", "virt": "none"},
+    "os": {"id": "ubuntu", "version": "24.04", "codename": "noble", "family": "debian", "arch": "x86_64",
+           "virt": "none"},
     "gpus": [{"address": "0000:3b:00.0", "id": "10de:1eb8", "driver": None, "numa_node": 0}],
     "nvswitches": [],
     "kernel": {"running": "6.8.0-149-generic", "default_boot": "6.8.0-149-generic", "installed": [
@@ -61,7 +62,7 @@ def test_credentials_are_refused_and_not_shown() -> None:
 def test_libraries_and_module_come_from_one_place(plan: Callable[..., dict[str, Any]]) -> None:
     made = plan(FACTS, gpu_driver_source="nvidia", gpu_driver_repository=MIRROR)
     wanted = made["decisions"]["driver"]["preferences"]
-    assert 'Pin: origin "mirror.local"\nPin-Priority: 600' in wanted["content"]
+    assert 'Pin: origin "mirror.local"\nPin-Priority: 1001' in wanted["content"]
     assert wanted["content"].index("nvidia-container-*") < wanted["content"].index("nvidia-* libnvidia-*")
     assert [change["target"] for change in made["changes"] if change["action"] == "pin"] == [wanted["path"]]
     facts = copy.deepcopy(FACTS)
@@ -73,4 +74,5 @@ def test_libraries_and_module_come_from_one_place(plan: Callable[..., dict[str, 
     facts["packages"]["repositories"].pop()
     assert plan(facts, gpu_driver_source="distro")["decisions"]["driver"]["preferences"] is None
     same = {**MIRROR, "url": "http://archive.ubuntu.com/cuda/"}
-    assert plan(FACTS, gpu_driver_source="nvidia", gpu_driver_repository=same)["decisions"]["driver"]["preferences"] is None
+    made = plan(FACTS, gpu_driver_source="nvidia", gpu_driver_repository=same)
+    assert made["decisions"]["driver"]["preferences"] is None
