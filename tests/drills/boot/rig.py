@@ -164,7 +164,9 @@ class Rig:
         said = self.run(
             "uname -r; modinfo -F vermagic nvidia-current | cut -d' ' -f1; modinfo -F version nvidia-current; "
             "dpkg-query -W -f '${Version}\\n' nvidia-kernel-dkms | sed 's/-[^-]*$//'; "
-            "modprobe nvidia-current 2>&1 || true").splitlines()
+            # busy: the system is loading it just now
+            "for try in 1 2 3 4 5 6; do said=$(modprobe nvidia-current 2>&1) || true; "
+            "case $said in *busy*) sleep 10 ;; *) break ;; esac; done; echo \"$said\"").splitlines()
         running, magic, version, driver, loads = (said + [""] * 5)[:5]
         expect(f"{running} has a module of its own", magic == running, said)
         expect(f"the module of {running} is the driver's", version == driver, said)
