@@ -224,7 +224,7 @@ class ActionModule(ActionBase):
             )
 
     def _with_controller(self, facts: dict[str, Any], groups: Any = None) -> dict[str, Any]:
-        """Return the facts with what only the controller knows: ansible-core, inventory groups, why lists stayed old."""
+        """Return the facts with what only the controller knows: ansible-core, groups, why lists stayed old."""
         whole: dict[str, Any] = {**facts, "controller": {"ansible_core": core_version}}
         if groups:
             whole["controller"]["groups"] = edge.plain(groups, "group_names")

@@ -15,7 +15,7 @@ One JSON file, ``/var/lib/baremetal-nvidia/state.json``, for root alone, replace
     manual: {kernel: [linux-image-6.1.0-50-amd64]}                   # marks that are ours, taken back on release
     backups: [{path: ..., backup: ..., at: ...}]
     configured: {/etc/containerd/config.toml: {sets: [{path: [...], before: ..., after: ..., there: true}], ...}}
-    seen: {linux-image-amd64: {held: 6.1.170-3, version: 6.1.176-1, at: "..."}}    # held, and what was first seen on offer
+    seen: {linux-image-amd64: {held: 6.1.170-3, version: 6.1.176-1, at: "..."}}    # held, and first seen
     environments: {/opt/torch: {dist: torch, requirements: [...], index_url: ..., building: false}}    # Python
     open: {run_id: ..., role: ..., what: ..., at: ..., steps: [{name: ..., at: ...}]}    # or null
     trial: {release: ..., former: ..., entry: ..., at: ..., boot_id: ..., ...}    # or null

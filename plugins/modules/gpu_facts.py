@@ -211,8 +211,8 @@ ansible_facts:
           sample: [{address: "0000:05:00.0", id: "10de:22a3"}]
         secure_boot:
           description:
-            - Whether Secure Boot is on and enforced (shim validates), the names of the machine owner's keys and of those
-              whose enrolment waits for the console, and the key that DKMS signs with.
+            - Whether Secure Boot is on and enforced (shim validates), the names of the machine owner's keys and of
+              those whose enrolment waits for the console, and the key that DKMS signs with.
           type: dict
           returned: always
           sample:
@@ -305,8 +305,8 @@ ansible_facts:
             dev_char: {devices: 11, missing: 0}
         cuda:
           description:
-            - CUDA toolkits, compiler, the one behind C(/usr/local/cuda), forward compatibility libraries, and the Python
-              environments that the collection made.
+            - CUDA toolkits, compiler, the one behind C(/usr/local/cuda), forward compatibility libraries, and the
+              Python environments that the collection made.
           type: dict
           returned: always
           sample: {toolkits: [12.4.1], default: 12.4.1, nvcc: "12.4", compat: null, environments: {}}

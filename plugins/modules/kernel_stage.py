@@ -14,8 +14,8 @@ description:
   - O(state=opened) sees that the kernel can come in (room in C(/boot), whole packages, a resolver that takes nothing
     out and brings in no other kernel), and writes down everything that taking it back needs, before a package moves.
     The packages that will be replaced are packed again from their files.
-  - While it is open, C(update-grub) as package scripts find it in C(/var/lib/baremetal-nvidia/stage-bin) does nothing, so
-    that the boot menu is never half written. M(baremetal.nvidia.boot_default) makes it anew afterwards.
+  - While it is open, C(update-grub) as package scripts find it in C(/var/lib/baremetal-nvidia/stage-bin) does nothing,
+    so that the boot menu is never half written. M(baremetal.nvidia.boot_default) makes it anew afterwards.
   - O(state=checked) looks whether the kernel is whole - image, initrd with the disk and file system drivers of the
     present one, the NVIDIA module of the right version, every other out-of-tree module - and fails with what is not.
   - O(state=closed) ends it, and the kernel stays. O(state=undone) takes it back, down to the packages' versions,

@@ -58,8 +58,8 @@ class Files:
         for name, version in sorted(wanted.items()):
             one = self._find(name, version)
             if one is None:
-                raise ProofError(f"{name} {version} is not among the package files: put it into the directory, with its "
-                                 "checksum")
+                raise ProofError(f"{name} {version} is not among the package files: put it into the directory, with "
+                                 "its checksum")
             target = os.path.join(into, os.path.basename(one.path))
             shutil.copyfile(one.path, target)
             wish = self.digests[one.path]

@@ -121,8 +121,8 @@ def too_seldom(context: Context) -> Iterator[Hit]:
 
 @plan_rule(
     "OPR054", "error", "Monitoring is asked for in a cluster without the Prometheus operator",
-    why="Alerts and the exporter's scrape are objects of its kinds; without them nothing would be seen, and nobody told.",
-    remedy="install the Prometheus operator first (kube-prometheus-stack brings it), or leave gpu_operator_monitoring auto",
+    why="Alerts and the exporter's scrape are objects of its kinds; without them nothing would be seen, nobody told.",
+    remedy="install the Prometheus operator (kube-prometheus-stack brings it), or leave gpu_operator_monitoring auto",
     sources=["https://github.com/prometheus-community/helm-charts/tree/main/charts/kube-prometheus-stack"],
 )
 def no_operator(context: Context) -> Iterator[Hit]:

@@ -227,7 +227,7 @@ def test_waiver_and_its_end(plan: Any) -> None:
     ("rocky 9.6", "8.10", "dnf install python3.11"), ("sles 15.7", "15.7", "zypper install python311"),
     ("ubuntu 22.04", "20.04", "apt-get install python3.9"),
 ])
-def test_a_system_with_an_old_python_needs_a_newer_one_named(plan: Any, system: str, version: str, command: str) -> None:
+def test_a_system_with_an_old_python_needs_a_newer_one(plan: Any, system: str, version: str, command: str) -> None:
     facts = hosts.fresh(system)
     facts["os"]["version"] = version
     del facts["os"]["python"]
