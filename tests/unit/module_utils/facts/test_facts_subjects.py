@@ -281,7 +281,8 @@ def test_damaged_state_is_unknown(host, text):
 
 
 def test_no_cuda(host):
-    assert host.read(cuda.read).facts["cuda"] == {"toolkits": [], "nvcc": None, "compat": None}
+    assert host.read(cuda.read).facts["cuda"] == {
+        "toolkits": [], "default": None, "nvcc": None, "environments": {}, "compat": None}
 
 
 def test_toolkits(host):
@@ -296,6 +297,8 @@ def test_toolkits(host):
     assert host.read(cuda.read).facts["cuda"] == {
         "toolkits": ["11.8.0", "12.4.1", "12.10.0"],
         "nvcc": "12.4",
+        "environments": {},
+        "default": "12.4.1",
         "compat": None,
     }
 
@@ -305,7 +308,8 @@ def test_old_version_file_and_compat(host):
     for version in ("550.54.15", "580.95.05"):
         host.put(f"/usr/local/cuda-10.2/compat/libcuda.so.{version}")
     host.link("/usr/local/cuda-10.2/compat/libcuda.so.1", "libcuda.so.580.95.05")
-    assert host.read(cuda.read).facts["cuda"] == {"toolkits": ["10.2.89"], "nvcc": None, "compat": "580.95.05"}
+    assert host.read(cuda.read).facts["cuda"] == {
+        "toolkits": ["10.2.89"], "default": None, "nvcc": None, "environments": {}, "compat": "580.95.05"}
 
 
 def test_distributions_nvcc(host, as_host):
