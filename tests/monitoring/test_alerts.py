@@ -31,7 +31,6 @@ def _series(source: Source, metric: str, labels: str, values: str) -> dict[str, 
     return {"series": f"{source.fill(metric)}{{{given.strip(',')}}}", "values": values}
 
 
-
 def _tests(name: str) -> Iterator[dict[str, Any]]:
     """Yield a promtool test for each case that this source has."""
     source = SOURCES[name]

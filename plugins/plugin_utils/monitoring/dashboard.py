@@ -122,6 +122,7 @@ _ROWS: tuple[tuple[str, tuple[_Panel, ...]], ...] = (
     )),
 )
 
+
 def build(source: Source) -> dict[str, Any]:
     """Return the dashboard for what a source has; rows and panels without metrics are left out."""
     panels: list[dict[str, Any]] = []

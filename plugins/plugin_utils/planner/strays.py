@@ -46,4 +46,3 @@ def _twice(context: Context) -> Iterator[dict[str, Any]]:
             if one.file != stays.file:
                 yield {"path": one.file, "url": one.url, "keep": stays.file,
                        "why": f"{stays.file} names the same repository"}
-

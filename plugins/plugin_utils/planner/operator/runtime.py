@@ -61,4 +61,3 @@ def _add(values: dict[str, Any], section: str, wanted: Mapping[str, str]) -> Non
     added = [{"name": name, "value": value} for name, value in wanted.items() if name not in given]
     if added and (isinstance(there, list) or there is chart.ABSENT or there is None):
         chart.put(values, f"{section}.env", [*(there or []), *added])
-

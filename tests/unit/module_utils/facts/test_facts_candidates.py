@@ -159,7 +159,8 @@ def test_older_ones_that_the_lists_still_have_come_below(ubuntu):
 
 MADE = """Package: linux-modules-nvidia-580-server-open-5.15.0-{number}-generic
 Version: 5.15.0-{number}.215{again}
-Depends: linux-image-5.15.0-{number}-generic | linux-image-unsigned-5.15.0-{number}-generic, nvidia-kernel-common-580-server (<= {driver}-1), nvidia-kernel-common-580-server (>= {driver})
+Depends: linux-image-5.15.0-{number}-generic | linux-image-unsigned-5.15.0-{number}-generic, \
+nvidia-kernel-common-580-server (<= {driver}-1), nvidia-kernel-common-580-server (>= {driver})
 
 """
 
