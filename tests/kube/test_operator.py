@@ -152,12 +152,12 @@ def test_a_play_that_is_killed_is_finished_by_the_next(cluster: Cluster) -> None
 def test_a_webhook_that_refuses_leaves_the_cluster_as_it_was(cluster: Cluster) -> None:
     cluster.add("g1")
     denied = (403, "Forbidden", 'admission webhook "policy" denied it')
-    cluster.server.faults[r"(POST|PATCH) .*/clusterpolicies"] = denied
+    cluster.server.faults[r"(POST|PATCH) .*/v1/clusterpolicies"] = denied
     run = cluster.run()
     assert run.code != 0 and "an admission webhook refuses the change" in _said(run), run.output
     assert "what it brought was taken out again" in _said(run), run.output
     assert not {key[1] for key in cluster.store.objects} & {"secrets", "deployments", "clusterpolicies"}
-    del cluster.server.faults[r"(POST|PATCH) .*/clusterpolicies"]
+    del cluster.server.faults[r"(POST|PATCH) .*/v1/clusterpolicies"]
     assert cluster.run().code == 0
     cluster.server.faults[r"PATCH .*/clusterpolicies/cluster-policy"] = denied
     run = cluster.run(gpu_operator_values={"dcgm": {"enabled": True}})

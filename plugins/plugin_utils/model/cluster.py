@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .facts import UNKNOWN, Maybe, Reader, or_none
@@ -41,6 +41,11 @@ class Node:
     def takes_driver(self) -> bool:
         """Say whether the operator's driver would go there: it has GPUs and no label that keeps the driver away."""
         return self.has_gpu and self.labels.get(DRIVER_LABEL) not in ("false", "pre-installed")
+
+    def labelled(self, changes: Mapping[str, str | None]) -> Node:
+        """Return the node with labels changed; None takes one away."""
+        merged = {**self.labels, **changes}
+        return replace(self, labels={key: value for key, value in merged.items() if value is not None})
 
     @property
     def system(self) -> tuple[str, str] | None:

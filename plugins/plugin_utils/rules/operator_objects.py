@@ -69,6 +69,8 @@ def same_node(context: Context) -> Iterator[Hit]:
         yield Hit(", ".join(both[:5]), f"the NVIDIADriver objects {first.name} and {second.name} both select "
                                        f"{', '.join(both[:5])}{all_nodes}")
     node = context.cluster.node_of(context.name)
+    if node is not None and context.operator is not None:    # as its labels will be: they lead it to another object
+        node = node.labelled(context.operator.labels)
     for planned in context.operator.drivers if context.operator is not None and node is not None else ():
         for one in _objects(context.cluster, release):
             if node is not None and one.takes(node) and one.name != planned["name"]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ...model import chart
@@ -25,13 +24,8 @@ def problems(here: Cluster, wanted: Mapping[str, Any]) -> list[str]:
     by_objects = chart.flag(values, "driver.nvidiaDriverCRD.enabled")
     if not by_objects or chart.flag(values, "driver.enabled", True) is False:
         return []
-    after = [_labelled(node, wanted["nodes"].get(node.name) or {}) for node in here.nodes]
+    after = [node.labelled(wanted["nodes"].get(node.name) or {}) for node in here.nodes]
     return list(_problems([node for node in after if node.takes_driver], *_objects(here, wanted)))
-
-
-def _labelled(node: Node, changes: Mapping[str, str | None]) -> Node:
-    merged = {**node.labels, **changes}
-    return replace(node, labels={key: value for key, value in merged.items() if value is not None})
 
 
 def _objects(here: Cluster, wanted: Mapping[str, Any]) -> tuple[list[DriverObject], list[DriverObject]]:
