@@ -54,7 +54,7 @@ def _configs(context: Context) -> Iterator[tuple[str, Any]]:
     """Yield key and parsed configuration of each text that can be read and is for the host's node."""
     data, mine = _data(context) or {}, _key(context)
     if mine == "":
-        mine = "default" if "default" in data else next(iter(data)) if len(data) == 1 else ""
+        mine = "default" if "default" in data else min(data) if len(data) == 1 else ""
     for key, text in data.items():
         if mine is not None and key != mine:
             continue

@@ -66,7 +66,7 @@ def other_kind(context: Context) -> Iterator[Hit]:
         return
     kind = "deb" if manager == "apt" else "rpm"
     if not any(file.endswith(f".{kind}") for file in wish["sha256"]):
-        yield Hit(wish["path"], f"the directory {wish['path']} holds {next(iter(wish['sha256']))}, and {manager} takes "
+        yield Hit(wish["path"], f"the directory {wish['path']} holds {min(wish['sha256'])}, and {manager} takes "
                                 f".{kind} files")
 
 

@@ -84,7 +84,7 @@ class Lab:
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     made = Lab()
     made("up", "--hosts", HOST)
-    firmware = (ROOT / "molecule/shared/secure_boot/firmware").read_bytes()
+    firmware = b"#!/usr/bin/env python3\n" + (ROOT / "molecule/shared/secure_boot/firmware.py").read_bytes()
     made.sh(PREPARE, base64.b64encode(firmware).decode())
     yield made
     if not request.session.testsfailed:  # else it stays, to be looked at

@@ -42,7 +42,7 @@ class Moments:
     def taken(self, seed: int, count: int, within: tuple[float, float]) -> list[tuple[float, Path]]:
         """One run to its end, with the disk kept at random moments of it (seconds after its begin)."""
         dice = random.Random(seed)
-        moments = sorted(dice.uniform(*within) for _ in range(count))
+        moments = sorted(dice.uniform(*within) for _number in range(count))
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         begun, known, kept = time.monotonic(), self.rig.said(), []
