@@ -5,10 +5,10 @@
 
 usage: firmware on [--no-validation] | off | restart [PASSWORD] | mokutil …
 
-on and off switch Secure Boot; restart is a start of the machine: with the right password the person at the console confirms
-what was asked for, without one the request is gone, as with shim. Called as mokutil, it is mokutil: --import FILE asks for a
-password twice on standard input, --list-new, --list-enrolled and --test-key FILE answer. FIRMWARE_ROOT is the root directory.
-Nothing of it is secure: the keys are real, the firmware is not.
+on and off switch Secure Boot; restart is a start of the machine: with the right password the person at the console
+confirms what was asked for, without one the request is gone, as with shim. Called as mokutil, it is mokutil: --import
+FILE asks for a password twice on standard input, --list-new, --list-enrolled and --test-key FILE answer.
+FIRMWARE_ROOT is the root directory. Nothing of it is secure: the keys are real, the firmware is not.
 """
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.tree import
 from ansible_collections.baremetal.nvidia.plugins.module_utils.mok import enrol, keys, signature
 
 ROOT = pathlib.Path(__file__).parents[4]
-FIRMWARE = ROOT / "molecule/shared/secure_boot/firmware"
+FIRMWARE = ROOT / "molecule/shared/secure_boot/firmware.py"
 PASSWORD = "Once-only-7"
 NAME = "gpu-a01 module signing key"
 CERTIFICATE, KEY = "/var/lib/dkms/mok.pub", "/var/lib/dkms/mok.key"
