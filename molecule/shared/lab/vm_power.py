@@ -9,6 +9,7 @@ what the guest wrote is in this computer's cache.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -21,10 +22,10 @@ _RESTARTS = ("guest-reset", "host-qmp-system-reset", "subsystem-reset")
 def _once(command: Sequence[str]) -> bool:
     """Run QEMU to its end; whether the machine wants to start again."""
     again = False
-    with subprocess.Popen([*command, *OPTIONS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen([*command, *OPTIONS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as child:
         assert child.stdin is not None and child.stdout is not None
-        child.stdin.write(b'{"execute": "qmp_capabilities"}\n')
-        child.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):    # it went at once: its exit code says why
+            child.stdin.write(b'{"execute": "qmp_capabilities"}\n')
         for line in child.stdout:
             said = json.loads(line)
             if said.get("event") == "SHUTDOWN":
