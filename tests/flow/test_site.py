@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 import world as play
-from world import BLOCKED, CHANGE, PENDING, ROLES, World
+from world import BLOCKED, CHANGE, FORCED, PENDING, ROLES, World
 
 
 @pytest.fixture(name="world")
@@ -53,7 +53,7 @@ def test_force_runs_the_roles_on_a_host_that_is_as_planned(world: World) -> None
     world.add("g1")
     result = world.run("site", gpu_force_apply=True)
     assert result.rc == 0, result
-    assert world.events() == [f"g1 {role}" for role in ROLES]
+    assert world.events() == [f"g1 {role}" for role in FORCED]
 
 
 def test_check_mode_prints_the_plan_and_applies_nothing(world: World) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ("gpu_kernel", "gpu_driver", "gpu_toolkit", "gpu_containerd")
+FORCED = (*ROLES[:2], "gpu_cuda", *ROLES[2:])  # CUDA's role is entered where it has something to do, or by force
 
 _PLANNER = """
 def plan(host, facts, policy, matrix, now):
@@ -255,7 +256,7 @@ class World:
         _write(ours / "plugins" / "modules" / "gpu_facts.py", _FACTS)
         _write(ours / "plugins" / "modules" / "host_lease.py", _LEASE)
         _link(ROOT / "roles", ours / "roles", ("gpu_preflight", "gpu_verify"))
-        for role in ROLES:
+        for role in FORCED:
             _write(ours / "roles" / role / "tasks" / "main.yml", _ROLE.format(role=role))
         for step in ("stage", "trial", "commit", "prune"):
             _write(ours / "roles" / "gpu_kernel" / "tasks" / f"{step}.yml", _STEP.format(step=step))
