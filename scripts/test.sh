@@ -15,16 +15,16 @@ lint                     180 -
 ruff                      30 -
 mypy                      90 -
 generated                 60 -
-unit-oldest              180 -
-unit-newest              180 -
+unit-oldest              300 -
+unit-newest              300 -
 cases                     60 -
 browser                   90 -
 sanity                   420 -
 build                     60 -
 flow                     300 -
-kube                     400 -
+kube                     500 -
 monitoring                60 -
-molecule-gpu_kernel      300 -
+molecule-gpu_kernel      400 -
 molecule-gpu_containerd  480 -
 molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     420 -
@@ -38,7 +38,7 @@ moves                    300 -
 secure-boot              240 -
 molecule-gpu_driver      480 site
 molecule-gpu_verify      240 site
-molecule-kernel_upgrade  300 site
+molecule-kernel_upgrade  450 site
 molecule-site            700 site
 awx                      400 site
 bench                    320 all
@@ -266,7 +266,7 @@ main() {
         fi
     done
     mkdir -p "$logs"
-    jobs=${TEST_JOBS:-2}
+    jobs=${TEST_JOBS:-3}
     while read -r name seconds needs; do
         if [ -z "$name" ] || ! wanted "$name" "$@"; then continue; fi
         order+=("$name")
