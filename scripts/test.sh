@@ -30,6 +30,7 @@ molecule-gpu_containerd_sources 240 -
 molecule-gpu_toolkit     420 -
 molecule-gpu_preflight   180 -
 molecule-gpu_operator    240 -
+molecule-gpu_monitoring  120 -
 drills                   240 -
 drills-boot              600 -
 containers               240 -
