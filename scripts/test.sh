@@ -42,7 +42,7 @@ molecule-gpu_verify      240 site
 molecule-kernel_upgrade  450 site
 molecule-site            700 site
 awx                      400 site
-bench                    320 all
+bench                    240 all
 '
 
 shell_files() {
@@ -138,7 +138,7 @@ converted_lab() { # the lab that the part site left behind
 
 part_awx() { converted_lab awx && python -m pytest tests/awx -q; }
 
-part_bench() { converted_lab bench && python tests/bench/bench.py --quick; }
+part_bench() { converted_lab bench && python tests/bench/bench.py --quick plan shapes fleet lab; } # once: make bench
 
 part_distros() { python -m pytest tests/distros/test_typed_commands.py -q -s; } # hosts of other distributions, and what people type on them
 
