@@ -89,7 +89,7 @@ def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The part that ``gpu_facts`` returns as ``state``: names only, no proofs. None stays None.
 
     ``{proved_kernels: [release], holds: [name], held_since: null | time of the oldest hold on a kernel,
-    open: null | {run_id, role, what, started, steps: [name]}, trial: null | as it is kept,
+    open: null | {run_id, role, what, started, steps: [name], was?}, trial: null | as it is kept,
     seen: {name of a held package: when a newer version was first seen on offer}}``
     """
     if data is None:
@@ -100,7 +100,7 @@ def facts_view(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if opened is not None:
         steps = [step["name"] for step in opened["steps"]]
         opened = {"run_id": opened["run_id"], "role": opened["role"], "what": opened["what"], "started": opened["at"],
-                  "steps": steps}
+                  "steps": steps, **({"was": opened["was"]} if opened.get("was") else {})}
     return {"proved_kernels": sorted(data["proved_kernels"]), "holds": held, "held_since": since, "open": opened,
             "trial": data["trial"], "configured": data["configured"],
             "seen": {name: row["at"] for name, row in data["seen"].items() if row.get("at")}}
@@ -195,13 +195,17 @@ class Store:
 
     # the open transaction
 
-    def begin(self, run_id: str, role: str, what: str) -> dict[str, Any] | None:
-        """Open a transaction; returns the one that was cut off before, if any, whose steps are thereby taken over."""
+    def begin(self, run_id: str, role: str, what: str, was: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Open a transaction; returns the one that was cut off before, if any, whose steps are thereby taken over.
+
+        ``was`` is what the next run has to know of before and will not see any more.
+        """
         left: list[dict[str, Any] | None] = []
 
         def change(data: State) -> None:
             left.append(data["open"])
-            data["open"] = {"run_id": run_id, "role": role, "what": what, "at": stamp(self.clock()), "steps": []}
+            data["open"] = {"run_id": run_id, "role": role, "what": what, "at": stamp(self.clock()), "steps": [],
+                            **({"was": dict(was)} if was else {})}
         self.update(change)
         return left[0]
 

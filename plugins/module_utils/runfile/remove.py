@@ -84,7 +84,8 @@ class Remover:
             return outcome
         self._refuse_under_processes(allowed)
         if before is None:
-            self.store.begin(run_id, ROLE, f"{WHAT} {found.version or 'of unknown version'}")
+            flavour = traces.flavour(self.tree, self.run, found)
+            self.store.begin(run_id, ROLE, f"{WHAT} {found.version or 'of unknown version'}", {"flavour": flavour})
             before = {"version": found.version, "paths": list(found.paths), "dkms": found.dkms}
             atomic.write(self._real(INVENTORY), json.dumps(before, indent=1) + "\n", mode=0o600, dir_mode=0o700)
         if found.uninstaller is not None:

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from ..facts.driver import loaded
+from ..facts.kernel import flavour_of
 from ..facts.tree import Tree
 
 Runner = Callable[..., Any]
@@ -100,6 +102,21 @@ def find(tree: Tree, run: Runner, manager: str, known: str | None = None) -> Tra
         dkms=dkms,
         logged=bool(listed),
     )
+
+
+def flavour(tree: Tree, run: Runner, found: Traces) -> str | None:
+    """open or proprietary, by the licence of its modules, else by the one that is loaded; None where nothing tells."""
+    built = tree.expand("/lib/modules/*/updates/dkms/nvidia.ko*") if found.dkms else []
+    for path in (*found.modules, *built):
+        if path.rpartition("/")[2].startswith("nvidia.ko"):
+            said = run(["modinfo", "-F", "license", tree.real(path)], timeout=60)
+            told = flavour_of({"license": said.out.strip()}) if said.rc == 0 else None
+            if told is not None:
+                return told
+    try:
+        return (loaded(tree) or {}).get("flavour")
+    except ValueError:
+        return None
 
 
 def owners(paths: Iterable[str], run: Runner, manager: str) -> set[str]:

@@ -26,7 +26,7 @@ def find(context: Context) -> Installed | None:
         return None
     branch = versions.branch_of(version)
     module = boot_module(context)
-    flavour = _flavour(context, module)
+    flavour = _flavour(context, module) or runfiles.flavour_of(context)
     method = module.origin if module is not None and isinstance(module.origin, str) else None
     series, packages = _series(context, branch, flavour)
     if runfile:

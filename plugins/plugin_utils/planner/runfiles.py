@@ -37,6 +37,13 @@ def version_of(context: Context) -> str | None:
     return told if told and versions.try_parse(told) is not None else None
 
 
+def flavour_of(context: Context) -> str | None:
+    """Return the flavour of a runfile that a cut-off run took out, as it wrote it down."""
+    opened = Reader(context.host.open_transaction)
+    told = or_none(opened.text("was.flavour")) if cut_off(context) else None
+    return told if told in ("open", "proprietary") else None
+
+
 def decide(context: Context, chosen: Candidate) -> dict[str, Any] | None:
     """Return what goes, where packages are to take the place of a runfile."""
     there = context.host.driver.origin == "runfile"

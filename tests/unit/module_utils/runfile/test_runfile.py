@@ -12,7 +12,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.tree import
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.runfile import traces
 from ansible_collections.baremetal.nvidia.plugins.module_utils.runfile.remove import INVENTORY, Remover, RunfileError
-from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store, facts_view
 
 VERSION = "570.172.08"
 UNINSTALL = "/usr/bin/nvidia-uninstall"
@@ -31,6 +31,7 @@ class Machine:
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
         self.called: list[str] = []
+        self.license = "Dual MIT/GPL"
         self.leaves: tuple[str, ...] = ()
         self.stops: Callable[[], None] | None = None
         for path in (UNINSTALL, LIBRARY, STRAY, MODULE, OTHER, OWNED):
@@ -51,6 +52,8 @@ class Machine:
         self.called.append(" ".join(argv))
         if argv[0] == "dpkg-query":
             return Result(0, f"libgl1:amd64: {OWNED}\n")
+        if argv[0] == "modinfo":
+            return Result(0, f"{self.license}\n") if os.path.exists(argv[-1]) else Result(1)
         if argv[0] == UNINSTALL:
             for number, path in enumerate((UNINSTALL, LIBRARY, MODULE)):
                 if self.stops and number == 2:
@@ -88,6 +91,27 @@ def test_it_goes_by_its_own_uninstaller_and_what_it_leaves_is_set_aside(machine:
     assert machine.remover().finish().changed and not machine.remover().finish().changed
     assert Store(str(machine.root)).read()["open"] is None and not machine.there(INVENTORY)
     assert not machine.remover().remove("later", False).changed
+
+
+@pytest.mark.parametrize(("license_", "flavour"), [("NVIDIA", "proprietary"), ("Dual MIT/GPL", "open"), ("GPL", None)])
+def test_the_flavour_is_written_down_before_the_first_file_goes(machine: Machine, license_: str,
+                                                                flavour: str | None) -> None:
+    """A run that was cut off leaves no module that would tell it."""
+    machine.license = license_
+    machine.remover().remove("run", False)
+    opened = facts_view(Store(str(machine.root)).read())["open"]
+    assert opened["was"] == {"flavour": flavour}
+
+
+def test_the_flavour_of_modules_in_dkms_and_of_the_loaded_one(machine: Machine) -> None:
+    for path in (MODULE, OTHER):
+        (machine.root / path[1:]).unlink()
+    machine.write("/proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX Open Kernel Module for   {VERSION}\n")
+    tree, machine.license = Tree(str(machine.root)), "NVIDIA"
+    found = traces.find(tree, machine.run, "apt")
+    assert traces.flavour(tree, machine.run, found) == "open"
+    machine.write("/lib/modules/6.8.0-1-generic/updates/dkms/nvidia.ko.zst", "")
+    assert traces.flavour(tree, machine.run, found) == "proprietary"
 
 
 def test_cut_off_in_the_middle_of_the_uninstaller(machine: Machine) -> None:
