@@ -21,6 +21,7 @@ from .settings import HOST_REPOSITORY, SHARED, Settings
 
 SOURCE = SHARED / "repository"
 _AGENT = threading.Lock()  # archives are built side by side: nobody ends the agent while another signs
+LABELS = {"cuda_toolkits": "NVIDIA CUDA"}  # by which a preferences file tells NVIDIA's repository
 KEY_NAME = "Lab of baremetal.nvidia (throw-away) <lab@localhost>"
 
 
@@ -94,8 +95,9 @@ def _index(repository: Path, home: Path) -> None:
     """Write Packages, Release and the signatures of a flat repository."""
     packages = shell.run(["sh", "-c", f"cd '{repository}' && apt-ftparchive packages ."])
     (repository / "Packages").write_text(packages)
+    label = LABELS.get(repository.name, repository.name)
     release = shell.run(["sh", "-c", f"cd '{repository}' && apt-ftparchive -o APT::FTPArchive::Release::Origin=lab "
-                                     f"-o APT::FTPArchive::Release::Label={repository.name} release ."])
+                                     f"-o 'APT::FTPArchive::Release::Label={label}' release ."])
     (repository / "Release").write_text(release)
     sign(repository, home)
 

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import http.server
 import pathlib
 import sys
 import threading
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,30 +17,17 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils import python_env
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "molecule" / "gpu_cuda"))
 
-def wheel(folder: pathlib.Path, version: str) -> None:
-    """Write a wheel called torch that says its version, and the page that lists it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    name, info = f"torch-{version}-py3-none-any.whl", f"torch-{version}.dist-info"
-    files = {"torch.py": f"__version__ = {version!r}\n",
-             f"{info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
-             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
-    rows = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},"
-            f"{len(text)}\n" for path, text in files.items()]
-    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"])
-    with zipfile.ZipFile(folder / name, "w") as packed:
-        for path, text in files.items():
-            packed.writestr(path, text)
-    names = sorted(path.name for path in folder.glob("*.whl"))
-    (folder / "index.html").write_text("".join(f'<a href="{one.replace("+", "%2B")}">{one}</a>\n' for one in names))
+import wheels
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("whl")
     for version in ("2.6.0+cu128", "2.7.1+cu128"):
-        wheel(root / "cu128" / "torch", version)
-    wheel(root / "cu126" / "torch", "2.7.1+cu126")
+        wheels.write(root / "cu128" / "torch", version)
+    wheels.write(root / "cu126" / "torch", "2.7.1+cu126")
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_args: Any) -> None:

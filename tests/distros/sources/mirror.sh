@@ -1,5 +1,5 @@
 #!/bin/sh
-# A mirror of NVIDIA's repository on the host itself, over http, with keys of its own, and a proxy before it. Run once as root.
+# A mirror of NVIDIA's repository on the host itself, over http, with keys of its own, and a proxy before it (serve.sh). Run once as root.
 #   http://mirror.lab:8081/compute/cuda/repos/ubuntu2404/x86_64/   the lab's repository, signed by the key in /srv/www/key.asc
 #   …/ubuntu2204/x86_64/    another release's        …/expired/    Valid-Until has passed        …/other/    signed by another key
 #   http://127.0.0.1:8082   a proxy that writes what it is asked for to /srv/proxy.log, and refuses while /srv/proxy.refuses exists
@@ -10,7 +10,6 @@ mkdir -p "$www" "$GNUPGHOME"
 chmod 0700 "$GNUPGHOME"
 # what made the lab's image has dates not looked at
 rm -f /etc/apt/apt.conf.d/99mmdebstrap
-grep -q mirror.lab /etc/hosts || echo '127.0.0.1 mirror.lab' >>/etc/hosts
 for name in mirror other; do
     gpg --batch --quiet --passphrase '' --quick-generate-key "$name@lab" ed25519 sign never
     gpg --batch --quiet --armor --export "$name@lab" >"$www/$name.asc"
@@ -35,34 +34,4 @@ repository compute/cuda/repos/ubuntu2204/x86_64 mirror ''
 repository expired mirror 'Sun, 15 Nov 2026 00:00:00 UTC'
 repository other other ''
 gpgconf --kill all
-
-cat >/srv/proxy.py <<'PROGRAM'
-# A forward proxy for plain http, as small as can be.
-import http.server, os, urllib.error, urllib.request
-urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))
-class Proxy(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        with open("/srv/proxy.log", "a") as log:
-            log.write(self.path + "\n")
-        if os.path.exists("/srv/proxy.refuses"):
-            self.send_error(403, "The proxy of the lab refuses")
-            return
-        try:
-            with urllib.request.urlopen(self.path) as answer:
-                body, code = answer.read(), answer.status
-        except urllib.error.HTTPError as error:
-            body, code = b"", error.code
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-http.server.ThreadingHTTPServer(("127.0.0.1", 8082), Proxy).serve_forever()
-PROGRAM
-systemd-run --quiet --unit lab-mirror python3 -m http.server --bind 127.0.0.1 --directory "$www" 8081
-systemd-run --quiet --unit lab-proxy python3 /srv/proxy.py
-for _try in $(seq 50); do
-    python3 -c 'import urllib.request as u; u.urlopen("http://127.0.0.1:8081/mirror.asc")' 2>/dev/null && exit 0
-    sleep 0.2
-done
-echo "the mirror does not answer" >&2
-exit 1
+/root/serve.sh "$www" mirror.asc

@@ -24,10 +24,14 @@ ROOT = HERE.parents[2]
 LAB = os.environ.get("LAB_NAME", "sources")
 INVENTORY = ROOT / ".cache" / "lab" / LAB / "inventory"
 UBUNTU = "gpu-ub2404"
-MIRROR = "http://mirror.lab:8081/compute/cuda/repos"
+MIRROR = "http://mirror.lab:8081"
+REPOS = f"{MIRROR}/compute/cuda/repos"
 KERNEL = "6.8.0-147-generic"
 RUNFILE = "580.159.03"
 VERSION = "580.178.04"
+# What a directory holds, as its files are called: the driver, and what building it needs.
+NEEDED = {"gpu-el9": r"580\.178\.04|/(dkms|gcc|gcc-c\+\+|elfutils-libelf-devel|make)-[0-9]",
+          "gpu-sles15": r"580\.178\.04|/(dkms|gcc[0-9]*|make)-[0-9]"}
 # Kills the uninstaller and the module above it, once it comes to that file.
 HOOK = """#!/bin/sh
 case $1 in
@@ -106,7 +110,8 @@ def _down() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def ubuntu() -> str:
     fresh(UBUNTU)
-    put(UBUNTU, "/root/mirror.sh", (HERE / "mirror.sh").read_text())
+    for name in ("serve.sh", "mirror.sh"):
+        put(UBUNTU, f"/root/{name}", (HERE / name).read_text())
     sh(UBUNTU, "/root/mirror.sh")
     return UBUNTU
 
@@ -129,23 +134,29 @@ def test_sources_on_their_bad_days(ubuntu: str) -> None:
 def test_sources_that_contradict_each_other(ubuntu: str) -> None:
     """NVIDIA's repository twice, with two keys, so that apt reads nothing; and that of another release.
 
-    Both archives have R580: module and libraries come from one.
+    Both archives have R580: module and libraries come from one. On the way the disk is full: dpkg stops while it
+    unpacks, that is said, and the next run finishes it.
     """
     folder = "/etc/apt/sources.list.d"
     sh(ubuntu, f"rm -f {folder}/baremetal-nvidia-* /srv/proxy.refuses")
     sh(ubuntu, "cp /srv/www/mirror.asc /etc/apt/keyrings/hand.asc; cp /srv/www/other.asc /etc/apt/keyrings/old.asc")
-    put(ubuntu, f"{folder}/cuda.list", f"deb [signed-by=/etc/apt/keyrings/old.asc] {MIRROR}/ubuntu2404/x86_64/ /\n")
-    put(ubuntu, f"{folder}/cuda.sources", f"Types: deb\nURIs: {MIRROR}/ubuntu2404/x86_64/\nSuites: /\n"
+    put(ubuntu, f"{folder}/cuda.list", f"deb [signed-by=/etc/apt/keyrings/old.asc] {REPOS}/ubuntu2404/x86_64/ /\n")
+    put(ubuntu, f"{folder}/cuda.sources", f"Types: deb\nURIs: {REPOS}/ubuntu2404/x86_64/\nSuites: /\n"
                                           "Signed-By: /etc/apt/keyrings/hand.asc\n")
-    put(ubuntu, f"{folder}/old.list", f"deb [signed-by=/etc/apt/keyrings/hand.asc] {MIRROR}/ubuntu2204/x86_64/ /\n")
+    put(ubuntu, f"{folder}/old.list", f"deb [signed-by=/etc/apt/keyrings/hand.asc] {REPOS}/ubuntu2204/x86_64/ /\n")
     assert "Signed-By" in sh(ubuntu, "apt-get update 2>&1 || true")
     asked = {"gpu_driver_source": "nvidia", "gpu_driver_branch": "580"}
-    plan, _changed, text = play(ubuntu, {**asked, "refresh": True})
+    full = "/usr/share/doc/nvidia-firmware-580"
+    sh(ubuntu, f"mkdir -p {full} && mount -t tmpfs -o nr_inodes=1 tmpfs {full}")
+    _nothing, _changed, text = play(ubuntu, {**asked, "refresh": True}, fails=True)
+    assert "No space left on device" in text and "nvidia-firmware-580" in text, text[-3000:]
+    sh(ubuntu, f"umount {full}")
+    plan, _changed, text = play(ubuntu, asked)
     assert left(plan) == [], text[-3000:]
     assert plan["decisions"]["driver"]["version"] == VERSION
     assert sh(ubuntu, f"ls {folder}").split() == ["cuda.sources"]
-    kept = sh(ubuntu, "find /var/lib/baremetal-nvidia/backups -name '*.list.*' -exec cat {} +")
-    assert f"{MIRROR}/ubuntu2204" in kept and f"{MIRROR}/ubuntu2404" in kept
+    kept = sh(ubuntu, "find /var/lib/baremetal-nvidia/backups -type f -name '*.list.*' -exec cat {} +")
+    assert f"{REPOS}/ubuntu2204" in kept and f"{REPOS}/ubuntu2404" in kept
     assert driver_versions(ubuntu) <= {f"{VERSION}-1ubuntu1"}
     policy = sh(ubuntu, "apt-cache policy libnvidia-compute-580")
     assert f"Candidate: {VERSION}-1ubuntu1" in policy and "580.173.02-0ubuntu0.24.04.1" in policy, policy
@@ -197,17 +208,33 @@ def test_a_runfile_goes_and_a_directory_takes_its_place_with_the_network_cut(tmp
     assert (left(again), changed, again["decisions"]["driver"]["version"]) == ([], 0, VERSION)
 
 
-@pytest.mark.parametrize(("host", "wanted", "asked"), [
-    ("gpu-el9", r"580\.178\.04|/(dkms|gcc|gcc-c\+\+|elfutils-libelf-devel|make)-[0-9]", {"gpu_driver_branch": "580"}),
-    ("gpu-sles15", r"580\.178\.04|/(dkms|gcc[0-9]*|make)-[0-9]", {"gpu_driver_branch": "580"}),
-])
-def test_a_directory_on_the_host(host: str, wanted: str, asked: dict[str, Any], tmp_path: pathlib.Path) -> None:
+@pytest.fixture(scope="module", params=["gpu-el9", "gpu-sles15"])
+def rpms(request: pytest.FixtureRequest) -> str:
+    host = str(request.param)
     fresh(host)
-    sums = files_of(host, tmp_path, wanted)
-    sh(host, "mkdir -p /srv/driver && cd /srv/archive && find . -name '*.rpm' -exec cp {} /srv/driver/ \\;")
-    sh(host, CUT)
-    wish = {**asked, "gpu_driver_offline": {"path": "/srv/driver", "sha256": sums}}
-    plan, _changed, text = play(host, wish)
+    return host
+
+
+def test_a_mirror_behind_a_proxy(rpms: str) -> None:
+    put(rpms, "/root/serve.sh", (HERE / "serve.sh").read_text())
+    sh(rpms, "/root/serve.sh /srv/archive key.asc")
+    said, _changed, _text = play(rpms, {}, "proxy.yml")
+    assert "0" * 40 in said["wrong key"]
+    lines = said["proxy"].splitlines()
+    assert f"{MIRROR}/key.asc" in lines and f"{MIRROR}/cuda/repodata/repomd.xml" in lines
+    assert "The package lists cannot be fetched" in said["refused"] and "403" in said["refused"]
+    assert "through the proxy http://127.0.0.1:8082" in said["refused key"]
+    assert "nothing was written" in said["refused key"]
+
+
+def test_a_directory_on_the_host(rpms: str, tmp_path: pathlib.Path) -> None:
+    """Nothing else answers: no repository is there any more."""
+    sums = files_of(rpms, tmp_path, NEEDED[rpms])
+    sh(rpms, "mkdir -p /srv/driver && cd /srv/archive && find . -name '*.rpm' -exec cp {} /srv/driver/ \\;")
+    sh(rpms, CUT)
+    wish = {"gpu_driver_branch": "580", "gpu_driver_offline": {"path": "/srv/driver", "sha256": sums}}
+    plan, _changed, text = play(rpms, wish)
     assert left(plan) == [] and plan["decisions"]["driver"]["version"] == VERSION, text[-3000:]
-    again, changed, _text = play(host, wish)
+    assert driver_versions(rpms) and all(VERSION in one for one in driver_versions(rpms))
+    again, changed, _text = play(rpms, wish)
     assert (left(again), changed) == ([], 0)
