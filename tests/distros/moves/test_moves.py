@@ -55,12 +55,11 @@ class Lab:
     def sh(self, script: str, *words: str) -> str:
         return self("exec", self.host, "sh", "-c", f"export DEBIAN_FRONTEND=noninteractive\n{script}", "sh", *words)
 
-    def play(self, asked: dict[str, Any], fails: bool = False,
-             playbook: str = "driver.yml") -> tuple[dict[str, Any], int]:
-        """Run a role with a policy; what the host has then, and how many tasks changed something."""
+    def play(self, asked: dict[str, Any], fails: bool = False) -> tuple[dict[str, Any], int]:
+        """Run the role with a policy; what the host has then, and how many tasks changed something."""
         program = ROOT / ".venv" / "bin" / "ansible-playbook"
         started = time.monotonic()
-        done = subprocess.run([str(program), "-i", str(self.inventory), str(HERE / playbook), "-e",
+        done = subprocess.run([str(program), "-i", str(self.inventory), str(HERE / "driver.yml"), "-e",
                                f"host={self.host}", "-e", json.dumps(asked)], capture_output=True, text=True,
                               check=False, timeout=900, cwd=ROOT)
         self.spent.append(f"{time.monotonic() - started:.0f}")
@@ -95,22 +94,6 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
         made("down")
 
 
-def toolkits_beside_the_distributions_driver(lab: Lab) -> None:
-    """Two toolkits of NVIDIA's repository, the older one as default; no driver comes from there, now or later."""
-    driver = {name for name in lab.installed() if "nvidia" in name}
-    asked = {"gpu_cuda_toolkit": ["12.8", "12.9"]}
-    found, changed = lab.play(asked, playbook="cuda.yml")
-    assert (found["toolkits"], found["default"], found["nvcc"]) == (["12.8.2", "12.9.1"], "12.8.2", "12.8")
-    assert lab.play(asked, playbook="cuda.yml") == (found, 0) and changed > 0
-    assert lab.sh(". /etc/profile && nvcc && . /etc/baremetal-nvidia/cuda.env && echo $CUDA_HOME").split("\n")[:2] == [
-        "Cuda compilation tools, release 12.8, V12.8.2", "/usr/local/cuda-12.8"]
-    assert {name for name in lab.installed() if "nvidia" in name} == driver
-    refused = lab.sh("apt-get install -s -y cuda 2>&1 || true")
-    assert "Inst nvidia" not in refused and "Inst libnvidia" not in refused, refused
-    moved, _changed = lab.play({**asked, "gpu_cuda_toolkit_default": "12.9"}, playbook="cuda.yml")
-    assert (moved["default"], moved["nvcc"]) == ("12.9.1", "12.9")
-
-
 @pytest.mark.parametrize(("lab", "steps"), [(one["host"], one["steps"]) for one in HOSTS],
                          ids=[one["host"] for one in HOSTS], indirect=["lab"])
 def test_moves(lab: Lab, steps: list[dict[str, Any]]) -> None:
@@ -134,7 +117,3 @@ def test_moves(lab: Lab, steps: list[dict[str, Any]]) -> None:
             assert f"stream={step['stream']}" in lab.sh("cat /etc/dnf/modules.d/nvidia-driver.module"), step["id"]
         assert lab.play(step["ask"]) == (result, 0), f"{step['id']}: a further run changed something"
         print(f"{lab.host} {step['id']}: {' + '.join(lab.spent)} s")
-        if step.get("cuda"):
-            lab.spent.clear()
-            toolkits_beside_the_distributions_driver(lab)
-            print(f"{lab.host} CUDA: {' + '.join(lab.spent)} s")
