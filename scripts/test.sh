@@ -10,7 +10,7 @@ export PATH="$root/.venv/bin:$PATH" PYTHONDONTWRITEBYTECODE=1 ANSIBLE_FORCE_COLO
 # name, budget in seconds, the part it needs ('-': none; 'all': runs last and alone, since it measures time).
 # A part is stopped at three times its budget. The order is the order of starting.
 table='
-site                    1500 -
+molecule-site           1500 -
 lint                     180 -
 ruff                      30 -
 mypy                      90 -
@@ -37,11 +37,10 @@ containers               240 -
 distros                  540 -
 moves                    300 -
 secure-boot              240 -
-molecule-gpu_driver      480 site
-molecule-gpu_verify      240 site
-molecule-kernel_upgrade  450 site
-molecule-site            700 site
-awx                      400 site
+molecule-gpu_driver      480 molecule-site
+molecule-gpu_verify      240 molecule-site
+molecule-kernel_upgrade  450 molecule-site
+awx                      400 molecule-site
 bench                    240 all
 '
 
@@ -112,27 +111,10 @@ part_build() { # the collection as people install it
     return "$code"
 }
 
-part_site() { # a lab of its own, so that a person's lab stays as it is; twice: the second run changes nothing
-    local inventory=.cache/lab/tests/inventory
-    export LAB_NAME=tests
-    { scripts/lab down && scripts/lab up; } || return
-    ansible-playbook playbooks/site.yml -i "$inventory" || return
-    ansible-playbook playbooks/site.yml -i "$inventory" | tee "$logs/site-second.log" || return
-    if grep -E '^gpu-deb1[23] +: ' "$logs/site-second.log" | grep -v 'changed=0 .*failed=0'; then
-        echo "the second run of site.yml changed something (above)"
-        return 1
-    fi
-    grep -cE '^gpu-deb1[23] +: .*changed=0 ' "$logs/site-second.log" | grep -qx 2 || {
-        echo "the recap of the second run does not show both hosts"
-        return 1
-    }
-    scripts/lab snapshot gpu-deb12 ready && scripts/lab snapshot gpu-deb13 ready
-}
-
-converted_lab() { # the lab that the part site left behind
-    export LAB_NAME=tests
-    [ -e .cache/lab/tests/inventory/hosts.yml ] && return 0
-    echo "this part works on the hosts of the part site: scripts/test.sh site $1"
+converted_lab() { # the lab that the scenario of site.yml leaves behind
+    export LAB_NAME=site
+    [ -e .cache/lab/site/inventory/hosts.yml ] && return 0
+    echo "this part works on the hosts of the part molecule-site: scripts/test.sh molecule-site $1"
     return 1
 }
 
@@ -165,8 +147,16 @@ part_drills-boot() { VM_NICE=0 tests/drills/run.sh boot; } # a machine that boot
 part_containers() { tests/drills/containers.sh lab; }
 
 scenario() { # molecule's own colours off; a scenario that was cut off is taken down
-    molecule test --scenario-name "$1"
-    local code=$?
+    local code=0 keep=()
+    if [ "$1" = site ]; then # its hosts stay: other parts work on them, or start from their snapshots
+        LAB_NAME=site scripts/lab down || return
+        keep=(--destroy never)
+    fi
+    molecule test --scenario-name "$1" "${keep[@]}" || code=$?
+    if [ "$1" = site ] && [ "$code" -eq 0 ]; then
+        LAB_NAME=site scripts/lab snapshot gpu-deb12 ready && LAB_NAME=site scripts/lab snapshot gpu-deb13 ready
+        return
+    fi
     [ "$code" -eq 0 ] || LAB_NAME=$1 scripts/lab down || true
     return "$code"
 }
@@ -283,7 +273,7 @@ main() {
     fi
     scripts/lab simulated
     schedule
-    if [ "${state[site]:-}" != "" ]; then LAB_NAME=tests scripts/lab down >/dev/null 2>&1 || true; fi
+    if [ "${state[molecule-site]:-}" != "" ]; then LAB_NAME=site scripts/lab down >/dev/null 2>&1 || true; fi
     printf '%s\n' "${summary[@]}"
     for name in "${order[@]}"; do
         if [ "${state[$name]}" = passed ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
