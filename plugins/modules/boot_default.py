@@ -20,15 +20,23 @@ description:
   - A kernel without initrd is refused, and so are a C(/boot) that is read-only and an environment block that is
     damaged.
   - A host without a boot loader (a container) is left alone, with a reason.
+  - With O(state=absent) the default is the distribution's again, unless that would start another kernel than now.
 author:
   - baremetal.nvidia maintainers (@baremetal-nvidia)
 extends_documentation_fragment:
   - baremetal.nvidia.host
 options:
-  release:
-    description: Kernel release, as C(uname -r) prints it.
+  state:
+    description:
+      - V(present) makes O(release) the default.
+      - V(absent) takes out what V(present) wrote, and brings back what stood in its place. Where another kernel would
+        start then, the default stays saved, with RV(skipped_reason).
     type: str
-    required: true
+    choices: [present, absent]
+    default: present
+  release:
+    description: Kernel release, as C(uname -r) prints it. Required with O(state=present).
+    type: str
   entries:
     description:
       - Kernel releases that have an entry of their own in the menu afterwards, beside O(release).
@@ -47,6 +55,10 @@ EXAMPLES = r"""
   baremetal.nvidia.boot_default:
     release: 6.1.0-47-amd64
     entries: [6.1.0-50-amd64]
+
+- name: Give the default back to the distribution
+  baremetal.nvidia.boot_default:
+    state: absent
 """
 
 RETURN = r"""
@@ -81,7 +93,7 @@ env_reason:
   returned: success
   type: str
 skipped_reason:
-  description: Why nothing was set, or null.
+  description: Why nothing was set, or why the default was not given back, or null.
   returned: success
   type: str
 actions:
@@ -93,6 +105,7 @@ actions:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.release import BootRelease
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
@@ -101,16 +114,22 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Stor
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "release": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "release": {"type": "str"},
             "entries": {"type": "list", "elements": "str", "default": []},
             "lease": {"type": "str"},
         },
         supports_check_mode=True,
+        required_if=[("state", "present", ("release",))],
     )
+    release = module.params["release"] if module.params["state"] == "present" else None
     try:
         if not module.check_mode:
-            Store().renew(module.params["lease"], doing=f"boot_default ({module.params['release']})")
-        outcome = BootDefault(run).set(module.params["release"], module.check_mode, module.params["entries"])
+            Store().renew(module.params["lease"], doing=f"boot_default ({release or 'absent'})")
+        if release is None:
+            outcome = BootRelease(run).release(module.check_mode)
+        else:
+            outcome = BootDefault(run).set(release, module.check_mode, module.params["entries"])
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=outcome.changed, boots=outcome.boots, entry=outcome.entry, once=outcome.once,

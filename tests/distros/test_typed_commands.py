@@ -67,8 +67,25 @@ def test_a_staging_that_was_killed_is_taken_back_to_the_byte(world, name):
     assert recap(world.cut, name)[1] == 0, world.cut
 
 
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if "boots" in host])
+def test_it_is_started_once_falls_back_and_becomes_the_default(world, name):
+    """With GRUB's own grub2-editenv, with grubby where entries are files, and /boot on a partition."""
+    assert recap(world.boot, name)[1] == 0, world.boot
+
+
 @pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if "pruned" in host])
 def test_old_kernels_go_and_the_others_stay(world, name):
     assert recap(world.prune, name)[1] == 0, world.prune
     before, after = world.done[name, GATED, "true"], world.done[name, PRUNED, "true"]
     assert (after.kernels, after.packages) == (before.kernels, before.packages), world.prune
+
+
+@on_each_host
+def test_the_role_taken_away_leaves_what_people_set_and_nothing_of_its_own(world, name):
+    assert recap(world.undo, name)[0] > 0 and recap(world.undo, name)[1] == 0, world.undo
+    assert recap(world.undo_again, name) == (0, 0), world.undo_again
+    before, after = world.settings[name], world.settings_after[name]
+    if f"Boot default: kernel {HOSTS[name]['installed']} starts by default" in world.undo:
+        # the distribution would start the newer kernel, whose trial nobody saw: the default stays saved
+        after = [line for line in after if not re.search(r"/grub\.d/.*baremetal", line)]
+    assert after == before, world.undo

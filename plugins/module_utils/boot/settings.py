@@ -14,6 +14,10 @@ SNIPPET_PATH = "/etc/default/grub.d/zz-baremetal-nvidia.cfg"
 DEFAULTS_PATH = "/etc/default/grub"
 SYSCONFIG_PATH = "/etc/sysconfig/kernel"
 _WANTED = {"GRUB_DEFAULT": "saved", "GRUB_SAVEDEFAULT": "false"}
+# a line of ours in a file of somebody else stands below one of these, so that what was there can come back
+_FORMER = "# before baremetal.nvidia: "
+_ADDED = "# added by baremetal.nvidia:"
+_OURS = ("UPDATEDEFAULT=no", *(f"{key}={value}" for key, value in _WANTED.items()))
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,51 @@ def update_default_edits(tree: Tree, bls: bool) -> list[Edit]:
     return [Edit(SYSCONFIG_PATH, before, assign(before or "", "UPDATEDEFAULT", "no"))]
 
 
+def own_edits(tree: Tree) -> list[Edit]:
+    """The edits after which files of others are as before ours. Raises OSError."""
+    found = []
+    for path in (DEFAULTS_PATH, SYSCONFIG_PATH):
+        before = _text(tree, path)
+        after = restored(before or "")
+        if before is not None and after != before:
+            found.append(Edit(path, before, after))
+    return found
+
+
 def assign(text: str, key: str, value: str) -> str:
-    """Shell assignments with ``key`` set to ``value``: where it stands last, else at the end. Other lines stay."""
+    """Shell assignments with ``key`` set to ``value``: where it stands last, else at the end. Other lines stay.
+
+    A comment above it says what stood there.
+    """
     lines = text.splitlines()
     at = [index for index, line in enumerate(lines) if re.match(rf"\s*(export\s+)?{key}=", line)]
     if at:
-        lines[at[-1]] = f"{key}={value}"
+        noted = at[-1] > 0 and lines[at[-1] - 1].startswith((_FORMER, _ADDED))
+        lines[at[-1]:at[-1] + 1] = [*([] if noted else [_FORMER + lines[at[-1]]]), f"{key}={value}"]
     else:
-        lines.append(f"{key}={value}")
+        lines += [_ADDED, f"{key}={value}"]
     return "\n".join(lines) + "\n"
+
+
+def restored(text: str) -> str:
+    """``text`` as it was before ``assign``. A line that somebody changed since then stays."""
+    if _FORMER not in text and _ADDED not in text:
+        return text
+    lines: list[str] = []
+    kept = text.splitlines()
+    while kept:
+        line = kept.pop(0)
+        ours = bool(kept) and kept[0] in _OURS
+        if line.startswith(_FORMER):
+            if ours:
+                kept.pop(0)
+                lines.append(line[len(_FORMER):])
+        elif line == _ADDED:
+            if ours:
+                kept.pop(0)
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def _text(tree: Tree, path: str) -> str | None:

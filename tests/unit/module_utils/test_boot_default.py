@@ -306,7 +306,8 @@ def test_el_default_by_the_id_of_a_file(rocky: El) -> None:
     assert outcome.menu == "bls" and outcome.boots == EL_OLD and outcome.entry == f"{MACHINE}-{EL_OLD}"
     assert rocky.env == {"saved_entry": f"{MACHINE}-{EL_OLD}", "boot_success": "0"}
     assert (rocky.root / "etc/sysconfig/kernel").read_text() == (
-        "# as anaconda writes it\nUPDATEDEFAULT=no\nDEFAULTKERNEL=kernel-core\n")
+        "# as anaconda writes it\n# before baremetal.nvidia: UPDATEDEFAULT=yes\nUPDATEDEFAULT=no\n"
+        "DEFAULTKERNEL=kernel-core\n")
     assert not any("mkconfig" in call[0] for call in rocky.calls), "the menu is left as the distribution made it"
     before = tree(rocky.root)
     assert not make(rocky, EL_OLD).changed and tree(rocky.root) == before
@@ -335,7 +336,8 @@ def test_el_without_saved_default_is_set_in_the_file_that_grub2_mkconfig_reads(r
 
     outcome = BootDefault(run, str(rocky.root)).set(EL_OLD, False)
     assert outcome.boots == EL_OLD and not (rocky.root / SNIPPET_PATH.lstrip("/")).exists()
-    assert (rocky.root / "etc/default/grub").read_text() == "GRUB_TIMEOUT=5\nGRUB_DEFAULT=saved\n"
+    assert (rocky.root / "etc/default/grub").read_text() == (
+        "GRUB_TIMEOUT=5\n# before baremetal.nvidia: GRUB_DEFAULT=0\nGRUB_DEFAULT=saved\n")
 
 
 def test_el_entry_that_is_missing_is_named(rocky: El) -> None:
@@ -378,7 +380,8 @@ def test_sles_has_its_menu_in_grub2_and_no_snippets(tmp_path: pathlib.Path) -> N
     outcome = make(grub)
     assert outcome.boots == OLD and {call[0] for call in grub.calls} <= {
         "grub2-mkconfig", "grub2-editenv", "grub2-probe", "grub2-script-check"}
-    assert (tmp_path / "etc/default/grub").read_text() == "GRUB_DEFAULT=saved\n"
+    assert (tmp_path / "etc/default/grub").read_text() == (
+        "# before baremetal.nvidia: GRUB_DEFAULT=0\nGRUB_DEFAULT=saved\n")
     assert block(tmp_path / "boot/grub2/grubenv") == {"saved_entry": ENTRY} and not make(grub).changed
 
 
