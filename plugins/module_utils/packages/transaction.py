@@ -172,7 +172,7 @@ class Transaction:
                 outcome.changed = True
                 outcome.actions.append(f"let package scripts start services again (/{POLICY})")
                 if not check:
-                    atomic.remove(os.path.join(self.root, POLICY))
+                    allow_services(self.root)
             return outcome
         if check:
             if not (todo.repair or todo.duplicates or wish.untried):
@@ -245,7 +245,7 @@ class Transaction:
             raise PackageError(f"{self.manager.name} ended without an error, but {'; '.join(wrong[:6])}")
 
     def _denial_is_left(self) -> bool:
-        return self.manager.name == "apt" and atomic.read_text(os.path.join(self.root, POLICY)) == DENY
+        return self.manager.name == "apt" and denied(self.root)
 
     @contextlib.contextmanager
     def _services_denied(self) -> Iterator[None]:
@@ -259,8 +259,18 @@ class Transaction:
         try:
             yield
         finally:
-            if atomic.read_text(path) == DENY:
-                atomic.remove(path)
+            if denied(self.root):
+                allow_services(self.root)
+
+
+def denied(root: str = "/") -> bool:
+    """Whether a transaction of ours lets no package start a service: one at work, or one that was cut off."""
+    return atomic.read_text(os.path.join(root, POLICY)) == DENY
+
+
+def allow_services(root: str = "/") -> None:
+    """Take that away."""
+    atomic.remove(os.path.join(root, POLICY))
 
 
 def _sha256(path: str) -> str:

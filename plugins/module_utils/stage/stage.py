@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .. import atomic
-from ..packages import detect
+from ..packages import detect, transaction
 from ..state import DIRECTORY, Store
 from . import complete, snapshot
 from .debs import Debs
@@ -215,6 +215,16 @@ class Stage:
 
     def recover(self, check: bool) -> Outcome:
         """Finish or take back what a cut-off run left; nothing where there is nothing. Raises StageError."""
+        left = transaction.denied(self.root)    # by a package transaction that was cut off
+        if left and not check:
+            transaction.allow_services(self.root)
+        outcome = self._recover(check)
+        if left:
+            outcome.how, outcome.changed = outcome.how if outcome.changed else "finished", True
+            outcome.lines.append(f"package scripts may start services again (/{transaction.POLICY})")
+        return outcome
+
+    def _recover(self, check: bool) -> Outcome:
         data = snapshot.load(self.root)
         opened = self.store.read()["open"]
         if data is None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.packages import transaction
 from ...model.facts import UNKNOWN, each
 from ...model.plan import Change, Disruption
 from ...rules import kernels
@@ -17,6 +16,7 @@ from ...rules.context import Context
 from ...rules.secure_boot import CONSOLE
 from .. import family, modules, repositories, runfiles, secure_boot
 from . import files
+from . import kernel as kernel_changes
 
 ROLE = "gpu_driver"
 
@@ -91,9 +91,8 @@ def _repair(context: Context) -> Iterator[Change]:
     for name in each(context.host.packages.broken):
         if name not in gone and (family.is_driver_package(name) or family.is_module_package(name)):
             yield Change(ROLE, "repair", name, "half-installed", "installed", "daemon_reload")
-    denial = f"/{transaction.POLICY}"
-    if files.before(context, denial) == files.digest(transaction.DENY):
-        yield Change(ROLE, "repair", denial, "no service is started by packages", None,
+    if files.denial_is_left(context) and not kernel_changes.is_ours(context):    # else that role does it
+        yield Change(ROLE, "repair", files.DENIAL, "no service is started by packages", None,
                      why="a run that was cut off left it")
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from ....module_utils.packages import transaction
 from ...model.facts import UNKNOWN
 from ...rules.context import Context
+
+DENIAL = f"/{transaction.POLICY}"
 
 
 def differs(context: Context, path: str, content: str) -> bool:
@@ -39,3 +42,8 @@ def before(context: Context, path: str) -> str | None:
     """Return the digest of the file that stands there."""
     there = entry(context, path)
     return str(there.get("sha256")) if isinstance(there, dict) else None
+
+
+def denial_is_left(context: Context) -> bool:
+    """Say whether a package transaction of ours was cut off: since then no service is started by packages."""
+    return before(context, DENIAL) == digest(transaction.DENY)

@@ -19,7 +19,7 @@ PLAYBOOK = "playbook kernel_upgrade.yml"
 
 def changes(context: Context) -> Iterator[Change]:
     """Yield the changes in the order in which the role makes them."""
-    if not context.has_gpus or context.kernel.policy == "off" or context.borrowed_kernel:
+    if not is_ours(context):
         return
     yield from _recover(context)
     yield from _remove(context)
@@ -32,12 +32,20 @@ def changes(context: Context) -> Iterator[Change]:
     yield from _move(context)
 
 
+def is_ours(context: Context) -> bool:
+    """Whether this role does anything on the host."""
+    return context.has_gpus and context.kernel.policy != "off" and not context.borrowed_kernel
+
+
 def _recover(context: Context) -> Iterator[Change]:
-    """Yield the staging that a run was cut off in: it is finished or taken back before anything else."""
+    """Yield what a run was cut off in: it is finished or taken back before anything else."""
     opened = Reader(context.host.open_transaction)
     if or_none(opened.text("role")) == ROLE:
         what = or_none(opened.text("what")) or "a transaction"
         yield Change(ROLE, "recover", what, "cut off", "finished or taken back", "daemon_reload")
+    if files.denial_is_left(context):
+        yield Change(ROLE, "recover", files.DENIAL, "no service is started by packages", None,
+                     why="a run that was cut off left it")
 
 
 def _guard(context: Context) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import transaction
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.publish import MARK
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage import complete, snapshot
@@ -215,6 +216,24 @@ def test_cut_off_before_the_first_package(stage: Stage) -> None:
     stage.store.begin("run-0", "gpu_kernel", "bring in kernel x")
     outcome = stage.recover(check=False)
     assert outcome.how == "finished" and stage.store.read()["open"] is None
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_services_may_start_again_after_a_cut_off_transaction(stage: Stage, root: pathlib.Path, opened: bool) -> None:
+    denial = root / transaction.POLICY
+    denial.parent.mkdir(parents=True, exist_ok=True)
+    if opened:
+        stage.open(WISH, check=False)
+        stage.manager.install(5)  # type: ignore[union-attr]
+    denial.write_text(transaction.DENY)
+    looked = stage.recover(check=True)
+    assert looked.changed and looked.how == ("taken back" if opened else "finished") and denial.exists()
+    outcome = stage.recover(check=False)
+    assert outcome.changed and outcome.how == looked.how and not denial.exists()
+    assert "services" in outcome.lines[-1]
+    assert stage.recover(check=False).how == "nothing"
+    denial.write_text("#!/bin/sh\nexit 101\n")    # somebody's own
+    assert not stage.recover(check=False).changed and denial.exists()
 
 
 def test_another_roles_transaction_is_left_alone(stage: Stage) -> None:

@@ -118,6 +118,8 @@ def test_a_reboot_under_gpu_processes_waits_and_names_them(facts):
 
 def test_what_a_killed_run_left_is_repaired(facts):
     facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(transaction.DENY.encode()).hexdigest()}
-    assert targets(planned(facts), "repair") == ["/usr/sbin/policy-rc.d"]
-    facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(b"somebody's own").hexdigest()}
+    assert targets(planned(facts), "recover") == ["/usr/sbin/policy-rc.d"]
     assert targets(planned(facts), "repair") == []
+    assert targets(planned(facts, gpu_kernel_policy="off"), "repair") == ["/usr/sbin/policy-rc.d"]
+    facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(b"somebody's own").hexdigest()}
+    assert targets(planned(facts), "recover") == targets(planned(facts), "repair") == []
