@@ -14,6 +14,8 @@ SYSTEMS: dict[str, tuple[str, str, str, str, str, str, str]] = {
     "ubuntu 22.04": ("ubuntu", "22.04", "jammy", "debian", "apt", "5.15.0-203-generic", "gcc-11"),
     "ubuntu 24.04": ("ubuntu", "24.04", "noble", "debian", "apt", "6.8.0-149-generic", "gcc-13"),
     "ubuntu 26.04": ("ubuntu", "26.04", "resolute", "debian", "apt", "7.0.0-34-generic", "gcc-15"),
+    "ubuntu 20.04": ("ubuntu", "20.04", "focal", "debian", "apt", "5.4.0-216-generic", "gcc-9"),
+    "rocky 8.10": ("rocky", "8.10", "", "redhat", "dnf", "4.18.0-553.58.1.el8_10.x86_64", "gcc-8"),
     "rhel 9.8": ("rhel", "9.8", "plow", "redhat", "dnf", "5.14.0-687.12.1.el9_8.x86_64", "gcc-11"),
     "rocky 9.6": ("rocky", "9.6", "", "redhat", "dnf", "5.14.0-570.58.1.el9_6.x86_64", "gcc-11"),
     "almalinux 10.0": ("almalinux", "10.0", "", "redhat", "dnf", "6.12.0-55.40.1.el10_0.x86_64", "gcc-14"),

@@ -13,11 +13,15 @@ from __future__ import annotations
 import html
 import re
 
+from ..state import DIRECTORY
 from .base import PackageError, Runner
 from .transact_rpm import Gone, RpmTransaction, as_asked, chosen_files
 from .transaction import Todo, Wish, call, reason
 
 _GOOD = (0, 100, 101, 102, 103, 106)  # done; the others say what is to be patched, restarted, or was not refreshed
+# Never made: zypper finds no repository there. With --disable-repositories it would not find the package files either,
+# which it takes for one of its own.
+_NO_REPOSITORIES = f"{DIRECTORY}/no-repositories"
 _MARKS = ("Problem", "No provider", "Solution", "File conflict", "error", "Error", "Locked", "'")
 _REMOVED = re.compile(r"<to-remove>(.*?)</to-remove>", re.DOTALL)
 _SOLVABLE = re.compile(r"<solvable ([^>]*)>")
@@ -47,7 +51,7 @@ class ZypperTransaction(RpmTransaction):
         force = ["--force"] if todo.reinstall else []
         force += ["--download-only"] if wish.fetch else []
         force += ["--allow-unsigned-rpm"] if files else []  # the digests of the files were looked at
-        alone = ["--disable-repositories"] if wish.only_files else []
+        alone = ["--reposd-dir", _NO_REPOSITORIES] if wish.only_files else []
         return ["zypper", "--non-interactive", "--no-refresh", *alone, *options, "install",
                 "--auto-agree-with-licenses",
                 "--oldpackage", "--force-resolution", "--no-confirm", recommends, *force, *specs, *todo.reinstall,

@@ -42,7 +42,7 @@ class Headers:
 
 def package_name(release: str, apt: Source | None = None) -> str:
     """The package with the headers of ``release``: Debian's and Ubuntu's, or that of the host's package manager."""
-    if not isinstance(apt, Rpm):
+    if not isinstance(getattr(apt, "source", apt), Rpm):  # files stand before the source of their kind
         return f"linux-headers-{release}"
     version, _dash, flavour = release.rpartition("-")
     return f"kernel-{flavour}-devel" if version and flavour.isalpha() else f"kernel-devel-{release}"
@@ -60,12 +60,15 @@ def find(release: str, apt: Source, root: str = "/") -> Headers:
     offer = apt.offer(package)
     if offer is None:
         raise ProofError(
-            f"kernel {release} has no headers: {package} is neither installed nor offered by this host's package "
-            "sources, so no module can be built for it. Boot and keep a kernel whose headers there are, and "
-            f"remove {release}",
+            f"kernel {release} has no headers: {package} is neither installed nor {_offered(apt)}, so no module can be "
+            f"built for it. Boot and keep a kernel whose headers there are, and remove {release}",
             kernel=release,
         )
     return Headers(release, package, offer.version, False, _compiler_named(offer), offer=offer)
+
+
+def _offered(apt: Source) -> str:
+    return "among the package files" if hasattr(apt, "source") else "offered by this host's package sources"
 
 
 def compiler_of(build: str) -> str:
@@ -116,8 +119,8 @@ def fetch(headers: Headers, apt: Source, into: str) -> Headers:
         offer = apt.offer(name)
         if offer is None:
             raise ProofError(
-                f"{headers.package} {headers.version} needs {name}, which this host's package sources do not "
-                "offer: refresh the package lists",
+                f"{headers.package} {headers.version} needs {name}, which is not {_offered(apt)}: "
+                + ("put it there, with its checksum" if hasattr(apt, "source") else "refresh the package lists"),
                 kernel=headers.release,
             )
         wanted[name] = offer.version

@@ -30,7 +30,7 @@ KERNEL = "6.8.0-147-generic"
 RUNFILE = "580.159.03"
 VERSION = "580.178.04"
 # What a directory holds, as its files are called: the driver, and what building it needs.
-NEEDED = {"gpu-el9": r"580\.178\.04|/(dkms|gcc|gcc-c\+\+|elfutils-libelf-devel|make)-[0-9]",
+NEEDED = {"gpu-el9": r"580\.178\.04|/kernel-devel-5\.14\.0-687\.5\.|/(dkms|gcc(-c\+\+)?|elfutils-libelf-devel|make)-[0-9]",
           "gpu-sles15": r"580\.178\.04|/(dkms|gcc[0-9]*|make)-[0-9]"}
 # Kills the uninstaller and the module above it, once it comes to that file.
 HOOK = """#!/bin/sh
@@ -43,13 +43,17 @@ esac
 """
 # No source is left that could answer; what apt, dnf or zypper fetched before is gone too.
 CUT = """
-mv /srv/archive /srv/away
+set -e
 if [ -d /etc/apt ]; then
     rm -rf /etc/apt/sources.list.d/* /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
     echo 'deb http://192.0.2.1/ubuntu noble main' > /etc/apt/sources.list
 else
     rm -rf /var/cache/dnf/* /var/cache/zypp/*
+    for file in /etc/yum.repos.d/*.repo /etc/zypp/repos.d/*.repo; do
+        [ ! -e "$file" ] || sed -i 's|file:///srv/archive|http://192.0.2.1|' "$file"
+    done
 fi
+umount -l /srv/archive
 """
 
 

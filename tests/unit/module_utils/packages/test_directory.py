@@ -10,7 +10,13 @@ import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import directory
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import PackageError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_apt import AptTransaction
-from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Transaction, Wish
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_zypper import ZypperTransaction
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Todo, Transaction, Wish
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import headers
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.files import Files
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.rpm import Dnf
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
 DEBS = {
@@ -91,3 +97,25 @@ def test_a_dependency_in_another_version_moves_along() -> None:
 
     assert set(directory.chosen({"tool": "2"}, [lib, tool], {"lib": ("1",)}, has, "apt")) == {"tool", "lib"}
     assert set(directory.chosen({"tool": "2"}, [lib, tool], {"lib": ("2",)}, has, "apt")) == {"tool"}
+
+
+def test_zypper_looks_at_no_repository_and_still_finds_the_files(tmp_path: pathlib.Path) -> None:
+    """With --disable-repositories it would not find its own one of package files."""
+    path = str(tmp_path / "a-1-1.noarch.rpm")
+    zypper = ZypperTransaction(lambda _argv, **_more: Result(0, "a\n"))
+    for only in (True, False):
+        argv = zypper._argv(Todo(install={"a": "1-1"}, files=(path,)), Wish({"a": "1-1"}, only_files=only))
+        assert path in argv and "--disable-repositories" not in argv
+        assert ("--reposd-dir" in argv[:argv.index("install")]) is only
+
+
+@pytest.mark.parametrize(("source", "name"), [
+    (Dnf(run), "kernel-devel-5.14.0-687.5.3.el9_8.x86_64"), (Apt(run), "linux-headers-5.14.0-687.5.3.el9_8.x86_64"),
+])
+def test_headers_are_called_as_the_hosts_own_manager_calls_them(source: Any, name: str, tmp_path: pathlib.Path) -> None:
+    release = "5.14.0-687.5.3.el9_8.x86_64"
+    with pytest.raises(ProofError, match=f"{name} is neither installed nor among the package files"):
+        headers.find(release, Files(source, {}, run, "dnf"), str(tmp_path))
+    with pytest.raises(ProofError, match=f"{name} is neither installed nor offered"):
+        none = type("None", (type(source),), {"offer": lambda *_args: None})(run)
+        headers.find(release, none, str(tmp_path))

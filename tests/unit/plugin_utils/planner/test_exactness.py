@@ -86,3 +86,16 @@ def test_the_distributions_cuda_toolkit_is_no_driver_package() -> None:
     made = cases.make_plan({"id": "exact", "facts": facts, "policy": {"gpu_driver_branch": "580"}}, MATRIX)
     driver = made["decisions"]["driver"]
     assert not {"nvidia-cuda-toolkit", "cuda-toolkit-12-8"} & {*driver["remove"], *driver["packages"]}
+
+
+@pytest.mark.parametrize(("system", "own", "way"), [
+    ("rocky 8.10", "3.6.8", "dnf install python3.11"),
+    ("sles 15.7", "3.6.15", "zypper install python311"),
+    ("ubuntu 20.04", "3.8.10", "apt-get install python3.9"),
+])
+def test_a_system_with_an_old_python_is_planned_and_refused_with_the_way_out(system: str, own: str, way: str) -> None:
+    made = plan(system, os__python=own)
+    said = errors(made)["SYS005"]
+    assert made["verdict"] == "blocked" and made["decisions"]["driver"]["version"]
+    assert way in said["remedy"] and "ansible_python_interpreter" in said["remedy"]
+    assert "SYS005" not in errors(plan(system, os__python="3.11.2"))
