@@ -55,6 +55,8 @@ def main() -> int:
                 rig.down()
         results.append({"drill": name, "passed": passed, "seconds": round(time.monotonic() - begun), "said": text})
         _say(f"{name}: {'passed' if passed else 'FAILED'} in {results[-1]['seconds']} s: {text}")
+    if not asked.keep:
+        Rig.forget()
     (LOGS / f"{asked.machine}.json").write_text(json.dumps(results, indent=1))
     failed = [result["drill"] for result in results if not result["passed"]]
     for result in results:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "molecule" / "shared"))
@@ -47,6 +47,8 @@ def expect(what: str, holds: bool, seen: object = "") -> None:
 class Rig:
     """A machine and the ways to it."""
 
+    labels: ClassVar[dict[str, str]] = {}   # disks that drills of this run keep for each other: what is on them
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.where = vm.settings()
@@ -77,6 +79,19 @@ class Rig:
         """Throw it away."""
         if self.there():
             vm_cli.main(["down", self.name])
+
+    def save(self, label: str, what: str) -> None:
+        """Keep its disk, switched off, for other drills of this run."""
+        expect("the disk is kept", vm_cli.main(["save", self.name, label]) == 0)
+        self.labels[label] = what
+
+    @classmethod
+    def forget(cls) -> None:
+        """Throw the kept disks away."""
+        for label in cls.labels:
+            for suffix in (".qcow2", ".json"):
+                (vm.settings().state / "saved" / f"{label}{suffix}").unlink(missing_ok=True)
+        cls.labels.clear()
 
     def start(self) -> str:
         """Switch it on (again); the start it is in."""
