@@ -46,17 +46,19 @@ class Package:
 
 
 def load(system: str) -> dict[str, Any]:
-    """The description of a distribution, with that of its family below it."""
+    """The description of a distribution, with that of its family below it: FAMILY.yml, and what FAMILY/ has more."""
     path = FOLDER / f"{system}.yml"
     if not path.exists():
         known = ", ".join(sorted(one.stem for one in FOLDER.glob("*-*.yml")))
         raise LabError(f"distribution {system!r} is unknown; the lab has {known}")
     own: dict[str, Any] = yaml.safe_load(path.read_text())
-    family: dict[str, Any] = yaml.safe_load((FOLDER / f"{own['family']}.yml").read_text())
-    merged = {**family, **own}
-    for key in ("lists", "values", "contents"):
-        merged[key] = {**family.get(key, {}), **own.get(key, {})}
-    merged["packages"] = [*family.get("packages", []), *own.get("packages", [])]
+    family = FOLDER / own["family"]
+    parts = [yaml.safe_load(part.read_text()) for part in (family.with_suffix(".yml"), *sorted(family.glob("*.yml")))]
+    merged: dict[str, Any] = {}
+    for part in (*parts, own):
+        together = {key: {**merged.get(key, {}), **part.get(key, {})} for key in ("lists", "values", "contents")}
+        listed = [*merged.get("packages", []), *part.get("packages", [])]
+        merged = {**merged, **part, **together, "packages": listed}
     return merged
 
 

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import apt_host
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.context import Context
 from facts_helpers import AsHost, Builder, Programs
@@ -15,6 +16,12 @@ def host(tmp_path: pathlib.Path) -> Builder:
     root = tmp_path / "root"
     root.mkdir()
     return Builder(root)
+
+
+@pytest.fixture
+def debian(host: Builder) -> Builder:
+    """A Debian host as dpkg and apt have it."""
+    return apt_host.lay(host)
 
 
 @pytest.fixture

@@ -4,70 +4,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import struct
 import subprocess
-import sys
 import time
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import (
-    aptconf,
     aptlists,
-    debversion,
     dpkg,
-    locks,
     names,
     packages,
     packages_apt,
 )
-from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.context import Context
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.tree import Tree
-
-OS = 'ID=debian\nVERSION_ID="12"\n'
-SOURCES = """Types: deb deb-src
-URIs: http://user:hunter2@deb.debian.org/debian
-Suites: bookworm bookworm-updates
-Components: main contrib
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://deb.debian.org/debian-security
-Suites: bookworm-security
-Components: main
-Enabled: yes
-"""
-MAIN = "deb.debian.org_debian_dists_bookworm_main_binary-amd64_Packages"
-SECURITY = "deb.debian.org_debian-security_dists_bookworm-security_main_binary-amd64_Packages"
-
-
-def stanza(name, version="1.0", status="install ok installed", arch="amd64"):
-    return f"Package: {name}\nStatus: {status}\nPriority: optional\nArchitecture: {arch}\nVersion: {version}\nDescription: x\n more\n\n"
-
-
-def offer(name, version):
-    return f"Package: {name}\nSource: x\nVersion: {version}\nInstalled-Size: 1\nDepends: nvidia-x (= 9)\nDescription: x\n\n"
-
-
-@pytest.fixture
-def debian(host):
-    host.put("/etc/os-release", OS)
-    host.put("/var/lib/dpkg/arch", "amd64\n")
-    host.put("/var/lib/dpkg/status", stanza("bash") + stanza("linux-image-amd64", "6.1.176-1"))
-    host.put("/etc/apt/sources.list.d/debian.sources", SOURCES)
-    host.put(f"/var/lib/apt/lists/{MAIN}", offer("linux-image-amd64", "6.1.176-1") + offer("bash", "5"))
-    host.put(
-        f"/var/lib/apt/lists/{SECURITY}",
-        offer("nvidia-kernel-dkms", "535.309.01-0") + offer("linux-image-amd64", "6.1.192-3"),
-    )
-    return host
-
-
-def read(host):
-    context = host.read(packages.read)
-    return context.facts["packages"], context
+from apt_host import MAIN, SECURITY, offer, read, stanza
 
 
 def test_installed_is_what_matters(debian):
@@ -319,181 +269,6 @@ def test_lists_never_fetched(host):
     assert aptlists.age(host.tree, time.time()) is None
 
 
-# ---- sources
-
-
-def sources(host):
-    return {one["id"]: one for one in read(host)[0]["repositories"]}
-
-
-def test_repositories(debian):
-    rows = sources(debian)
-    assert rows["debian"] == {
-        "id": "debian", "url": "http://********@deb.debian.org/debian", "suites": ["bookworm", "bookworm-updates"],
-        "components": ["main", "contrib"], "signed_by": "/usr/share/keyrings/debian-archive-keyring.gpg",
-        "file": "/etc/apt/sources.list.d/debian.sources", "enabled": True,
-    }  # fmt: skip
-    assert rows["debian-bookworm-security"]["signed_by"] is None
-
-
-def test_one_line_sources(debian):
-    debian.put(
-        "/etc/apt/sources.list",
-        "# deb http://off.example.net x main\n"
-        "deb http://archive.example.net/ubuntu jammy main universe # a comment\n"
-        "deb http://archive.example.net/ubuntu jammy-updates main universe\n"
-        "deb-src http://archive.example.net/ubuntu jammy main\n"
-        "deb [arch=amd64 trusted=yes] http://evil.example.net/ ./\n",
-    )
-    rows = sources(debian)
-    assert rows["debian-jammy"]["suites"] == ["jammy", "jammy-updates"]
-    evil = next(row for row in rows.values() if "evil" in row["url"])
-    assert evil["trusted"] is True and evil["suites"] == ["./"]
-    assert not any("off.example" in row["url"] for row in rows.values())
-
-
-def test_inline_key(debian):
-    debian.put(
-        "/etc/apt/sources.list.d/a.sources",
-        "Types: deb\nURIs: http://a.example.net\nSuites: x\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ\n",
-    )
-    assert sources(debian)["a"]["signed_by"] == "inline"
-
-
-def test_ids_are_unique(debian):
-    text = "".join(f"deb http://{host}.example.net stable main\n" for host in "abc")
-    debian.put("/etc/apt/sources.list.d/x.list", text)
-    ids = [one["id"] for one in read(debian)[0]["repositories"]]
-    assert len(ids) == len(set(ids)) == 5
-
-
-def test_files_that_apt_ignores(debian):
-    debian.put("/etc/apt/sources.list.d/x.list.save", "deb http://x.example.net a main\n")
-    debian.put("/etc/apt/preferences.d/x.bak", "Package: *\nPin: release a=x\nPin-Priority: 1\n")
-    debian.put("/etc/apt/apt.conf.d/20auto.dpkg-old", 'APT::Periodic::Unattended-Upgrade "1";\n')
-    facts, _rest = read(debian)
-    assert len(facts["repositories"]) == 2 and facts["pins"] == []
-    assert facts["auto_upgrades"]["enabled"] is False
-
-
-# ---- preferences and configuration
-
-
-def test_pins(debian):
-    debian.put("/etc/apt/preferences", "Explanation: why\nPackage: *\nPin: release o=Debian\nPin-Priority: 500\n")
-    debian.put(
-        "/etc/apt/preferences.d/cuda.pref",
-        "Package: nvidia-*\n libnvidia-*\nPin: version 535.*\nPin-Priority: 1001\n\nPackage: x\nPin: release *\nPin-Priority: not a number\n",
-    )
-    assert read(debian)[0]["pins"] == [
-        {"package": "*", "pin": "release o=Debian", "priority": 500, "file": "/etc/apt/preferences"},
-        {
-            "package": "nvidia-* libnvidia-*",
-            "pin": "version 535.*",
-            "priority": 1001,
-            "file": "/etc/apt/preferences.d/cuda.pref",
-        },
-    ]
-
-
-BLACKLIST = """// comment "x";
-Unattended-Upgrade::Origins-Pattern {
-        "origin=Debian,codename=${distro_codename},label=Debian"; // "o=x";
-};
-/* Unattended-Upgrade::Package-Blacklist { "no"; }; */
-Unattended-Upgrade::Package-Blacklist {
-    // The following matches all packages starting with linux-
-//  "linux-";
-    "linux-image-.*";
-    "nvidia-.*";
-};
-"""
-
-
-@pytest.mark.parametrize(
-    ("settings", "there", "expected"),
-    [
-        ('APT::Periodic::Unattended-Upgrade "1";\nAPT::Periodic::Update-Package-Lists "1";\n', True, True),
-        ('APT::Periodic { Unattended-Upgrade "1"; };\n', True, True),
-        ('APT { Periodic { Unattended-Upgrade "1"; }; };\n', True, True),
-        ('APT::Periodic::Unattended-Upgrade "0";\n', True, False),
-        ('APT::Periodic::Unattended-Upgrade "1";\nAPT::Periodic::Enable "0";\n', True, False),
-        ('apt::periodic::unattended-upgrade "always";\n', True, True),
-        ('APT::Periodic::Unattended-Upgrade "1";\n#clear APT::Periodic::Unattended-Upgrade;\n', True, False),
-        ("", True, False),
-        ('APT::Periodic::Unattended-Upgrade "1";\n', False, False),
-    ],
-)
-def test_auto_upgrades(debian, settings, there, expected):
-    debian.put("/etc/apt/apt.conf.d/20auto-upgrades", settings)
-    debian.put("/etc/apt/apt.conf.d/50unattended-upgrades", BLACKLIST)
-    if there:
-        debian.put("/var/lib/dpkg/status", stanza("unattended-upgrades"))
-    assert read(debian)[0]["auto_upgrades"] == {"enabled": expected, "excluded": ["linux-image-.*", "nvidia-.*"]}
-
-
-def test_a_later_file_adds_to_the_list_or_clears_it(debian):
-    debian.put("/etc/apt/apt.conf.d/50unattended-upgrades", BLACKLIST)
-    debian.put("/etc/apt/apt.conf.d/52baremetal-nvidia", 'Unattended-Upgrade::Package-Blacklist:: "^linux-modules-";\n')
-    assert read(debian)[0]["auto_upgrades"]["excluded"] == ["linux-image-.*", "nvidia-.*", "^linux-modules-"]
-    debian.put(
-        "/etc/apt/apt.conf.d/60x",
-        '#clear Unattended-Upgrade::Package-Blacklist;\nUnattended-Upgrade::Package-Blacklist { "z"; };\n',
-    )
-    assert read(debian)[0]["auto_upgrades"]["excluded"] == ["z"]
-
-
-def test_our_reader_of_apt_conf_agrees_with_apt(tmp_path):
-    config = tmp_path / "x.conf"
-    config.write_text(BLACKLIST + 'APT::Periodic { Unattended-Upgrade "1"; Enable "0"; };\nA::B:: "1";\nA::B:: "2";\n')
-    try:
-        dump = subprocess.run(
-            ["apt-config", "dump", "-c", str(config)],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env={"APT_CONFIG": "/dev/null"},
-        ).stdout
-    except FileNotFoundError:
-        pytest.skip("apt is not installed")
-    values: dict[str, list[str]] = {}
-    aptconf.merge(values, config.read_text())
-    for name, expected in (
-        ("Unattended-Upgrade::Package-Blacklist", ["linux-image-.*", "nvidia-.*"]),
-        ("A::B", ["1", "2"]),
-    ):
-        told = [line.split('"')[1] for line in dump.splitlines() if line.startswith(f"{name}:: ")]
-        assert told == values[name.lower()] == expected
-    assert values["apt::periodic::enable"] == ["0"]
-
-
-# ---- versions
-
-
-@pytest.mark.parametrize(
-    "versions",
-    [
-        ["1.0~rc1", "1.0", "1.0-1", "1.0-1+b1", "1.0a", "1.0+x", "1.1", "1.10", "1:0.5"],
-        ["535.216.03-2~bpo12+1", "535.216.03-2", "535.261.03-1", "535.309.01-0+deb12u1"],
-        ["6.1.176-1", "6.1.192-3", "6.12.117-1", "7.2.12-1"],
-        ["1.6.20~ds1-1", "1.6.20~ds1-1+deb12u2", "1.6.20~ds1-1+deb12u3", "1.6.20"],
-    ],
-)
-def test_order_of_versions(versions):
-    import functools
-
-    shuffled = versions[::2][::-1] + versions[1::2]
-    assert sorted(shuffled, key=functools.cmp_to_key(debversion.compare)) == versions
-    for older, newer in zip(versions, versions[1:]):
-        assert debversion.compare(older, newer) < 0 < debversion.compare(newer, older)
-        if shutil.which("dpkg"):
-            assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=False).returncode == 0
-
-
-def test_equal_versions():
-    assert debversion.compare("1.0", "0:1.0") == 0 and debversion.compare("1.00", "1.0") == 0
-
-
 # ---- degraded
 
 
@@ -524,62 +299,6 @@ def test_no_package_manager(host):
     host.put("/etc/os-release", "ID=alpine\n")
     context = host.read(packages.read)
     assert "packages" in context.unknown and context.facts == {}
-
-
-# ---- locks
-
-HOLD = "import fcntl,sys,time; f=open(sys.argv[1],'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
-
-
-@pytest.fixture
-def lock(tmp_path):
-    path = tmp_path / "lock-frontend"
-    path.write_text("")
-    child = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline().strip() == "held"
-    yield str(path), child
-    child.kill()
-    child.wait()
-    child.stdout.close()
-
-
-def context():
-    return Context(Tree())
-
-
-def test_lock_holder(lock):
-    path, child = lock
-    found = locks.holder(context(), ["/nonexistent/lock", path])
-    assert found["pid"] == child.pid and found["command"].startswith("python")
-
-
-def test_free_lock(tmp_path):
-    path = tmp_path / "lock"
-    path.write_text("")
-    assert locks.holder(context(), [str(path)]) is None
-
-
-def test_lock_that_may_not_be_opened(lock, monkeypatch):
-    path, child = lock
-
-    def denied(_path):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(locks, "_asked", denied)
-    assert locks.holder(context(), [path])["pid"] == child.pid
-
-
-def test_flock_layout():
-    """The answer of F_GETLK is read with the kernel's layout: 32 bytes on 64-bit machines."""
-    assert struct.calcsize(locks._FLOCK) == 32 and fcntl.F_GETLK
-
-
-def test_pid_file(host):
-    host.put("/run/zypp.pid", "4711\n")
-    read_context = Context(host.tree)
-    assert locks.by_pid_file(read_context, locks.PID_FILES) is None
-    host.put("/proc/4711/comm", "zypper\n")
-    assert locks.by_pid_file(read_context, locks.PID_FILES) == {"pid": 4711, "command": "zypper"}
 
 
 def test_this_machine_agrees_with_dpkg():
