@@ -11,19 +11,17 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.baremetal.nvidia.plugins.module_utils import cluster_spec
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import edge, trouble, waiting
 
 display = Display()
 _SPEC: dict[str, Any] = {
     "until": {"type": "str", "required": True, "choices": sorted(waiting.JUDGES)},
-    "objects": {"type": "list", "elements": "dict", "required": True, "options": {
-        "kind": {"type": "str", "required": True}, "api_version": {"type": "str", "default": "v1"},
-        "namespace": {"type": "str"}, "label_selectors": {"type": "list", "elements": "str", "default": []}}},
+    "objects": cluster_spec.OBJECTS,
     "drivers": {"type": "list", "elements": "str", "default": []},
     "policy": {"type": "bool", "default": True},
     "steady": {"type": "int", "default": 1},
-    "timeout": {"type": "int", "default": 1800},
-    "interval": {"type": "int", "default": 15},
+    **cluster_spec.WAIT,
     "fail": {"type": "bool", "default": True},
 }
 

@@ -13,56 +13,12 @@ description:
   - Reads lists of objects through the client of C(kubernetes.core), as M(kubernetes.core.k8s_info) does, but all of
     them at once, since starting a module costs more than asking the API server.
   - Reads only. A kind that the cluster does not serve is no error.
-  - Takes its credentials from the same environment variables as C(kubernetes.core) (E(K8S_AUTH_KUBECONFIG) and others).
 version_added: 0.2.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
-requirements:
-  - the collection kubernetes.core
-  - kubernetes >= 24.2.0
-options:
-  kubeconfig:
-    description: File with the address of the cluster and the credentials. Empty means the client library's defaults.
-    type: path
-  context:
-    description: The context of the kubeconfig. Empty means its current one.
-    type: str
-  objects:
-    description: What is read.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      kind:
-        description: Kind of the objects.
-        type: str
-        required: true
-      api_version:
-        description: Their group and version.
-        type: str
-        default: v1
-      namespace:
-        description: Their namespace. Empty means all.
-        type: str
-      name:
-        description: Name of a single object. Empty means all of them.
-        type: str
-      label_selectors:
-        description: Labels that they have to have.
-        type: list
-        elements: str
-        default: []
-      whole:
-        description: Names of the objects that are returned whole, of the others the name alone. Empty means all.
-        type: list
-        elements: str
-        default: []
-attributes:
-  check_mode:
-    description: Can run in check mode.
-    support: full
-  diff_mode:
-    description: Says what would change, if there is something.
-    support: none
+extends_documentation_fragment:
+  - baremetal.nvidia.cluster
+  - baremetal.nvidia.cluster.connection
+  - baremetal.nvidia.cluster.objects
 seealso:
   - module: kubernetes.core.k8s_info
 """
@@ -92,6 +48,7 @@ import traceback
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.baremetal.nvidia.plugins.module_utils import cluster_spec
 
 try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
@@ -134,14 +91,8 @@ def _short(one: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Read and return."""
-    one = {"kind": {"type": "str", "required": True}, "api_version": {"type": "str", "default": "v1"},
-           "namespace": {"type": "str"}, "name": {"type": "str"},
-           "label_selectors": {"type": "list", "elements": "str", "default": []},
-           "whole": {"type": "list", "elements": "str", "default": []}}
-    module = AnsibleModule(
-        argument_spec={"kubeconfig": {"type": "path"}, "context": {"type": "str"},
-                       "objects": {"type": "list", "elements": "dict", "required": True, "options": one}},
-        supports_check_mode=True)
+    module = AnsibleModule(argument_spec={**cluster_spec.CONNECTION, "objects": cluster_spec.OBJECTS},
+                           supports_check_mode=True)
     if MISSING:
         module.fail_json(msg=missing_required_lib("kubernetes (and the collection kubernetes.core)"), exception=MISSING)
     given = {key: module.params[key] for key in ("kubeconfig", "context") if module.params[key]}

@@ -16,6 +16,10 @@ description:
   - Reads only.
 version_added: 0.2.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
+extends_documentation_fragment:
+  - baremetal.nvidia.cluster
+  - baremetal.nvidia.cluster.objects
+  - baremetal.nvidia.cluster.wait
 options:
   until:
     description:
@@ -26,28 +30,6 @@ options:
     type: str
     required: true
     choices: [gone, operator, pods]
-  objects:
-    description: What is read at each look.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      kind:
-        description: Kind of the objects.
-        type: str
-        required: true
-      api_version:
-        description: Their group and version.
-        type: str
-        default: v1
-      namespace:
-        description: Their namespace. Empty means all.
-        type: str
-      label_selectors:
-        description: Labels that they have to have.
-        type: list
-        elements: str
-        default: []
   drivers:
     description: Names of NVIDIADriver objects that have to be ready.
     type: list
@@ -61,28 +43,10 @@ options:
     description: How many looks in a row have to be good.
     type: int
     default: 1
-  timeout:
-    description: Seconds after which it gives up.
-    type: int
-    default: 1800
-  interval:
-    description: Seconds between two looks.
-    type: int
-    default: 15
   fail:
     description: Whether giving up is a failure.
     type: bool
     default: true
-attributes:
-  check_mode:
-    description: Can run in check mode.
-    support: full
-  diff_mode:
-    description: Says what would change, if there is something.
-    support: none
-  action:
-    description: Runs on the controller; the reading is a module's.
-    support: full
 """
 
 EXAMPLES = r"""

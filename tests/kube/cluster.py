@@ -23,6 +23,7 @@ from emulator.server import Server
 from emulator.store import Store
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PLAYBOOK = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
 _L40S = {"address": "0000:17:00.0", "id": "10de:26b9", "class": "0302", "driver": "nvidia", "numa_node": 0}
 _FACTS: dict[str, Any] = {
     "os": {"id": "ubuntu", "version": "22.04", "codename": "jammy", "family": "debian", "arch": "x86_64", "virt": None},
@@ -144,6 +145,14 @@ class Cluster:
         return {"cwd": ROOT, "env": {**os.environ, "HOME": str(self.place), "ANSIBLE_NOCOLOR": "1"},
                 "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
+    def play(self, name: str, **variables: Any) -> Run:
+        """Run a playbook that stands beside this file, with the cluster's kubeconfig."""
+        how = {**self._how, "env": {**self._how["env"], "K8S_AUTH_KUBECONFIG": str(self.kubeconfig)}}
+        given = {"gpu_operator_interval": 1, "ansible_python_interpreter": sys.executable, **variables}
+        command = [_PLAYBOOK, str(pathlib.Path(__file__).parent / name), "-i", "localhost,", "-e", json.dumps(given)]
+        done = subprocess.run(command, **how, timeout=600, check=False)
+        return Run(done.returncode, done.stdout)
+
     def _command(self, *arguments: str, **variables: Any) -> list[str]:
         inventory = self.place / "hosts.yml"
         hosts = {name: {"ansible_become": False, **self.variables.get(name, {})} for name in self.hosts}
@@ -152,7 +161,7 @@ class Cluster:
                  "gpu_operator_chart": str(self.chart), "gpu_driver_owner": "operator", "gpu_kernel_policy": "off",
                  "gpu_operator_interval": 1, "gpu_operator_timeout": 5, "gpu_operator_pending_age": 1,
                  "gpu_operator_helm": helm(), **variables}
-        return [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), str(ROOT / "playbooks" / "operator.yml"),
+        return [_PLAYBOOK, str(ROOT / "playbooks" / "operator.yml"),
                 "-i", str(inventory), "-e", json.dumps(given), *arguments]
 
 

@@ -18,6 +18,7 @@ _CRD_SUFFIXES = (".nvidia.com", ".nfd.k8s-sigs.io", ".monitoring.coreos.com")
 _ABOUT_GPUS = ("nvidia", "gpu", "mig", "dcgm", "time-slicing", "device-plugin")
 #: On nodes: the labels that the role set; on other objects: made by the role, and taken out by it alone.
 LABELS_OF_OURS = "baremetal.nvidia/labels"
+CORDONED_BY_US = "baremetal.nvidia/cordoned"
 MADE_BY = {"app.kubernetes.io/managed-by": "baremetal.nvidia"}
 
 
@@ -75,10 +76,12 @@ def _objects(read: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
 def _node(one: Mapping[str, Any]) -> dict[str, Any]:
     info = chart.at(one, "status.nodeInfo")
     info = info if isinstance(info, Mapping) else {}
+    notes = chart.at(one, "metadata.annotations") or {}
     return {
         "name": chart.at(one, "metadata.name"),
         "labels": chart.at(one, "metadata.labels") or {},
-        "ours": _listed((chart.at(one, "metadata.annotations") or {}).get(LABELS_OF_OURS)),
+        "ours": _listed(notes.get(LABELS_OF_OURS)),
+        "cordoned": CORDONED_BY_US in notes,
         "os_image": info.get("osImage"),
         "kernel": info.get("kernelVersion"),
         "runtime": info.get("containerRuntimeVersion"),

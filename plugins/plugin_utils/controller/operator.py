@@ -23,6 +23,8 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     ``nodes`` are the labels that are to change by node and ``marks`` which of them are ours then; ``replaced`` are the
     NVIDIADriver objects that cannot be changed in place, each with the fields that stand against it, ``unused`` those
     of ours that no node would be served by; ``former`` is what there is before, None where nothing is to change.
+    ``values_after`` are the values once the nodes have changed, None where they are the same; where nothing is to
+    change before, ``former_after`` has what there is.
     """
     wanted = plan_fleet(plans)["operator"]
     here = clusters.read(facts)
@@ -45,11 +47,13 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
             and not wanted["unused"]
             and all(one["name"] in there and not list(_lost(one["spec"], there[one["name"]]))
                     for one in wanted["drivers"]))
-    wanted["former"] = None if same or here.installed is None else {
+    before = None if here.installed is None else {
         "version": here.installed, "revision": chart.at(facts, "operator.revision"),
         "drivers": [{"name": one.name, "spec": one.spec} for one in here.drivers if one.ours],
         "labels": nodes.former(here, wanted["nodes"]),
     }
+    wanted["former"] = None if same else before
+    wanted["former_after"] = before if same and wanted["values_after"] is not None else None
     return dict(wanted)
 
 

@@ -36,6 +36,7 @@ class Node:
     taints: tuple[dict[str, Any], ...]
     has_gpu: bool  # the operator takes it for a node with GPUs
     ours: frozenset[str] = frozenset()  # labels that an earlier run of the role set
+    cordoned: bool = False  # by an earlier run of the role, which was cut off
 
     @property
     def takes_driver(self) -> bool:
@@ -179,6 +180,7 @@ def _nodes(reader: Reader) -> tuple[Node, ...]:
             taints=tuple(dict(one) for one in _list(here, "taints") if isinstance(one, Mapping)),
             has_gpu=_has_gpu(labels, or_none(here.table("allocatable")) or {}),
             ours=frozenset(map(str, _list(here, "ours"))),
+            cordoned=here.get("cordoned") is True,
         ))
     return tuple(found)
 

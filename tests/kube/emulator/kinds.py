@@ -28,6 +28,7 @@ rbac.authorization.k8s.io/v1 clusterrolebindings ClusterRoleBinding cluster
 node.k8s.io/v1 runtimeclasses RuntimeClass cluster
 scheduling.k8s.io/v1 priorityclasses PriorityClass cluster
 autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler namespaced status
+policy/v1 poddisruptionbudgets PodDisruptionBudget namespaced status
 apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition cluster status
 """
 _SHORT = {"namespaces": ["ns"], "configmaps": ["cm"], "deployments": ["deploy"], "daemonsets": ["ds"], "nodes": ["no"],

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from . import kinds, wire
+from . import eviction, kinds, wire
 from .store import Refused, Store, merge
 
 _PATH = re.compile(
@@ -68,7 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
                 code, answer = self._answer(url.path, query, body)
         except Refused as exc:
             code, answer = exc.code, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                                      "message": str(exc), "reason": exc.reason, "code": exc.code}
+                                      "message": str(exc), "reason": exc.reason, "code": exc.code,
+                                      "details": exc.details}
         plain = isinstance(answer, str)
         raw = answer.encode() if plain else json.dumps(answer).encode()
         self.send_response(code)
@@ -151,6 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
         store.writes.append(f"{self.command} {kind.plural}/{name or (given.get('metadata') or {}).get('name')}"
                             + (f"/{found['sub']}" if found["sub"] else "")
                             + (" (dry run)" if "dryRun" in query else ""))
+        if found["sub"] == "eviction" and self.command == "POST":
+            return 201, self._dry(store, "dryRun" in query,
+                                  lambda: eviction.evict(store, kind, where, name or "", given))
         return self._write(store, kind, where, name, given, query)
 
     def _given(self, body: bytes) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -21,10 +22,11 @@ CRDS = "customresourcedefinitions"
 class Refused(Exception):
     """A request that the server answers with an error."""
 
-    def __init__(self, code: int, reason: str, message: str) -> None:
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
+        self.details = details or {}
 
 
 class Store:
@@ -227,8 +229,12 @@ def _immutable(kind: Kind, before: Object, after: Object) -> None:
 
 def _selected(one: Object, selector: str) -> bool:
     labels = one["metadata"].get("labels") or {}
-    for term in filter(None, (part.strip() for part in selector.split(","))):
-        if "!=" in term:
+    for term in filter(None, (part.strip() for part in re.split(r",(?![^(]*\))", selector))):
+        within = re.fullmatch(r"(\S+) in \((.*)\)", term)
+        if within:
+            if labels.get(within[1]) not in [one.strip() for one in within[2].split(",")]:
+                return False
+        elif "!=" in term:
             key, _sign, value = term.partition("!=")
             if labels.get(key) == value:
                 return False

@@ -24,7 +24,10 @@ _SETTLED = ("driver", "toolkit", "driver.enabled", "toolkit.enabled", "driver.nv
 
 
 def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return version, values, driver objects, labels by host, and what hosts do not agree on; None without nodes."""
+    """Return version, values, driver objects, labels by host, and what hosts do not agree on; None without nodes.
+
+    ``values_after``: the values once no node relies on what its former group brought, None where they are the same.
+    """
     told = {str(plan.get("host")): (plan.get("decisions") or {}).get("operator") for plan in plans}
     decided = {host: one for host, one in told.items() if one}
     if not decided:
@@ -41,10 +44,12 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     _owners(decided, values, labels)
     drivers = _drivers(owned, values, labels, first["version"])
     watched = metrics.together(values, decided.values())
+    kept = shared.first(values)
     return {
         "version": first["version"],
         "monitoring": watched,
-        "values": values,
+        "values": kept,
+        "values_after": values if kept != values else None,
         "drivers": drivers,
         "labels": {host: told for host, told in sorted(labels.items()) if told},
         "sharing": shared.as_dict(values),

@@ -28,21 +28,24 @@ _READERS = {
     MIG_MAP: ("nvidia-mig-manager",),
 }
 GROUP_LABEL = sharing_groups.GROUP_LABEL
-_PLUGIN, _MIG = "devicePlugin.config", "migManager.config"
+_WHOLE = (None, "", "all-disabled")    # layouts of GPUs that are not partitioned
+_PLUGIN, _MIG, _STRATEGY = "devicePlugin.config", "migManager.config", "mig.strategy"
+_NAMES = (f"{_PLUGIN}.name", f"{_PLUGIN}.default", f"{_MIG}.name")
 
 
 def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Fill in what the groups of the policy mean for the node, and the values for all of them."""
     groups, node, mine = read(context.wishes.sharing), here.node_of(context.name), sharing_groups.groups_of(context)
+    in_use = still_in_use(here)
     group = mine[0] if len(mine) == 1 else None
     asked = here.values is not None and chart.at(here.values, "mig.strategy") is not chart.ABSENT
     if groups:
-        settle(decision.values, groups, asked)
+        settle(decision.values, groups, asked, in_use)
     else:
         _keep(here, decision)
     told = decision.sharing
     told.update(groups=[one.as_dict() for one in groups], strategy_asked=asked, group=None, layouts={}, labels={},
-                may_stop=context.wishes.processes_may_stop)
+                may_stop=context.wishes.processes_may_stop, in_use=in_use)
     if group is not None:
         told["group"] = group.name
         decision.because.append(f"sharing: group {group.name}, {group.strategy.replace('_', '-')}")
@@ -57,7 +60,7 @@ def _keep(here: Cluster, decision: OperatorDecision) -> None:
     """Keep what other hosts' groups may need; :func:`settle` takes it back where no host has any."""
     if PLUGIN_MAP not in here.config_maps and MIG_MAP not in here.config_maps:
         return
-    for path in (f"{_PLUGIN}.name", f"{_PLUGIN}.default", f"{_MIG}.name", "mig.strategy"):
+    for path in (*_NAMES, _STRATEGY):
         before = chart.at(here.installed_values, path)
         if before is not chart.ABSENT:
             chart.put_if_absent(decision.values, path, before)
@@ -71,12 +74,30 @@ def _labels(group: Group | None, have: Mapping[str, str]) -> dict[str, str | Non
     wanted[sharing_groups.CONFIG_LABEL] = group.key if group is not None and group.configured else None
     if group is not None and group.strategy == "mig":
         wanted[mig.LAYOUT] = mig_layout.name(group)
-    elif have.get(mig.LAYOUT) not in (None, "", "all-disabled"):
+    elif have.get(mig.LAYOUT) not in _WHOLE:
         wanted[mig.LAYOUT] = "all-disabled"
     return wanted
 
 
-def settle(values: dict[str, Any], groups: Sequence[Group], strategy_asked: bool) -> None:
+def still_in_use(here: Cluster) -> dict[str, str]:
+    """Return the installed values, by path, that groups brought and that nodes of groups rely on as they are now.
+
+    A strategy of MIG counts as brought by the groups where all nodes with a layout are in one.
+    """
+    grouped = [node.labels for node in here.nodes if GROUP_LABEL in node.labels]
+    paths = [path for path in _NAMES if grouped and chart.text(here.installed_values, path) in (PLUGIN_MAP, MIG_MAP)]
+    if f"{_PLUGIN}.name" in paths:
+        paths.append(f"{_PLUGIN}.default")
+    partitioned = [node.labels for node in here.nodes if node.labels.get(mig.LAYOUT) not in _WHOLE]
+    by_layout = bool(partitioned) and all(GROUP_LABEL in labels for labels in partitioned)
+    by_mps = not partitioned and any(_shares_by_mps(text) for text in (here.config_maps.get(PLUGIN_MAP) or {}).values())
+    if by_layout or by_mps:
+        paths.append(_STRATEGY)
+    found = {path: chart.text(here.installed_values, path) for path in paths}
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def settle(values: dict[str, Any], groups: Sequence[Group], strategy_asked: bool, in_use: Mapping[str, str]) -> None:
     """Set the values that the groups need, and take back what they needed before."""
     configured = any(one.configured for one in groups)
     _name(values, _PLUGIN, PLUGIN_MAP, configured)
@@ -84,8 +105,14 @@ def settle(values: dict[str, Any], groups: Sequence[Group], strategy_asked: bool
         chart.put(values, f"{_PLUGIN}.default", WHOLE)
     _name(values, _MIG, MIG_MAP, needs_own_layouts(groups))
     strategy = mig_strategy(groups)
-    if strategy is not None and not strategy_asked:
-        chart.put(values, "mig.strategy", strategy)
+    if strategy_asked:
+        return
+    if strategy is not None:
+        chart.put(values, _STRATEGY, strategy)
+    elif chart.text(values, _STRATEGY) == in_use.get(_STRATEGY):    # back to the chart's own
+        chart.drop(values, _STRATEGY)
+        if chart.at(values, "mig") == {}:
+            chart.drop(values, "mig")
 
 
 def _name(values: dict[str, Any], section: str, ours: str, wanted: bool) -> None:
@@ -119,7 +146,7 @@ def config_maps(groups: Sequence[Group], values: Mapping[str, Any],
     found: dict[str, dict[str, str]] = {}
     configured = [one for one in groups if one.configured]
     if configured and chart.text(values, f"{_PLUGIN}.name") == PLUGIN_MAP:
-        mixed = chart.text(values, "mig.strategy") == "mixed"
+        mixed = chart.text(values, _STRATEGY) == "mixed"
         found[PLUGIN_MAP] = {WHOLE: _text({"version": "v1"}),
                              **{one.key: _text(_configuration(one, mixed)) for one in configured}}
     if needs_own_layouts(groups) and chart.text(values, f"{_MIG}.name") == MIG_MAP:
@@ -154,16 +181,24 @@ class Shared:
     labels: dict[str, dict[str, str | None]]
     may_stop: list[str]    # hosts whose pods may be stopped for it
     strategy_asked: bool
+    in_use: dict[str, str]    # values that nodes rely on until they have changed, by path
     differing: dict[str, dict[str, Any]]    # by path what hosts want
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return a host's values as they are with the groups of all hosts."""
         settled: dict[str, Any] = chart.copy(values)
-        settle(settled, self.groups, self.strategy_asked)
-        if chart.text(settled, "mig.strategy") == "mixed" and any(one.strategy == "mps" for one in self.groups):
-            self.differing["mig.strategy"] = {one.name: "mixed" if one.needs_mixed else one.strategy
+        settle(settled, self.groups, self.strategy_asked, self.in_use)
+        if chart.text(settled, _STRATEGY) == "mixed" and any(one.strategy == "mps" for one in self.groups):
+            self.differing[_STRATEGY] = {one.name: "mixed" if one.needs_mixed else one.strategy
                                               for one in self.groups}
         return settled
+
+    def first(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settled values with what nodes rely on as they are: a release comes before the nodes change."""
+        kept: dict[str, Any] = chart.copy(values)
+        for path, value in self.in_use.items():
+            chart.put_if_absent(kept, path, value)
+        return kept
 
     def as_dict(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the strategies by group, the labels by host, and the ConfigMaps by name."""
@@ -185,8 +220,10 @@ def together(told: Mapping[str, Mapping[str, Any]]) -> Shared:
             listed.extend(entry for entry in entries if entry not in listed)
     labels = {host: one["labels"] for host, one in sorted(told.items()) if one.get("labels")}
     asked = any(one.get("strategy_asked") for one in told.values())
+    in_use = {path: value for one in told.values() for path, value in (one.get("in_use") or {}).items()}
     may_stop = [host for host, one in sorted(told.items()) if one.get("may_stop")]
-    return Shared([groups[name] for name in sorted(groups)], layouts, labels, may_stop, asked, differing)
+    return Shared([groups[name] for name in sorted(groups)], layouts, labels, may_stop, asked, in_use,
+                  differing)
 
 
 def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,20 +232,29 @@ def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
     ``config_maps`` have name, data, what they are to say ``first``, while nodes still have their former labels, and
     keys that are no longer wanted (``stale``); ``gone`` are those of ours that nobody needs. ``nodes`` have name,
     labels, whether no pod may use their GPUs meanwhile (``empty``) and such pods may be stopped (``may_stop``), the
-    layout of MIG that is to come, and which pods have to start again to see what is new in a ConfigMap (``restart``,
-    by their label ``app``).
+    layout of MIG that is to come, which pods have to start again to see what is new in a ConfigMap (``restart``, by
+    their label ``app``), and whether an earlier run left it ``cordoned``.
     """
     maps = [_map(here, name, data) for name, data in wanted["config_maps"].items()]
-    nodes = []
-    for host, labels in wanted["labels"].items():
-        node = here.node_of(host)
-        changes = {key: value for key, value in labels.items() if node is not None and node.labels.get(key) != value}
-        if node is not None and changes:
-            nodes.append({"name": node.name, "labels": changes, "empty": _disturbs(here, node.labels, changes, wanted),
-                          "may_stop": host in wanted["may_stop"], "layout": changes.get(mig.LAYOUT),
-                          "restart": _readers(here, changes)})
+    nodes = [_node(here, host, labels, wanted) for host, labels in wanted["labels"].items()]
+    open_ = {one["name"] for one in nodes if one is not None}
+    nodes += [_node(here, one.name, {}, wanted) for one in here.nodes if one.cordoned and one.name not in open_]
     gone = [name for name in (PLUGIN_MAP, MIG_MAP) if name in here.config_maps and name not in wanted["config_maps"]]
-    return {"config_maps": maps, "gone": gone, "nodes": nodes}
+    return {"config_maps": maps, "gone": gone, "nodes": [one for one in nodes if one is not None]}
+
+
+def _node(here: Cluster, host: str, labels: Mapping[str, str | None], wanted: Mapping[str, Any]
+          ) -> dict[str, Any] | None:
+    """Return what is to do on a node, None where nothing is. One that a run left cordoned is let in again."""
+    node = here.node_of(host)
+    if node is None:
+        return None
+    changes = {key: value for key, value in labels.items() if node.labels.get(key) != value}
+    if not changes and not node.cordoned:
+        return None
+    return {"name": node.name, "labels": changes, "empty": _disturbs(here, node.labels, changes, wanted),
+            "may_stop": host in wanted["may_stop"], "restart": _readers(here, changes), "cordoned": node.cordoned,
+            "layout": changes.get(mig.LAYOUT) or (node.labels.get(mig.LAYOUT) if node.cordoned else None)}
 
 
 def _map(here: Cluster, name: str, data: Mapping[str, str]) -> dict[str, Any]:
@@ -251,5 +297,8 @@ def _disturbs(
     there, new = here.config_maps.get(PLUGIN_MAP) or {}, wanted["config_maps"].get(PLUGIN_MAP) or {}
     old_key, new_key = before.get(sharing_groups.CONFIG_LABEL, ""), changes[sharing_groups.CONFIG_LABEL] or ""
     texts = (there.get(old_key), new.get(new_key))
-    return any(chart.at(plugin_config.parse(text).tree, "sharing.mps") is not chart.ABSENT
-               for text in texts if isinstance(text, str))
+    return any(map(_shares_by_mps, texts))
+
+
+def _shares_by_mps(text: object) -> bool:
+    return isinstance(text, str) and chart.at(plugin_config.parse(text).tree, "sharing.mps") is not chart.ABSENT

@@ -90,12 +90,63 @@ def test_the_last_group_takes_everything_back() -> None:
                     config_maps={sharing.PLUGIN_MAP: {"whole": "", "jobs": ""}}, operator={
                         "version": "v26.7.0", "values": {"devicePlugin": {"config": {"name": sharing.PLUGIN_MAP}}}})
     made = fleet({"a": (L40S, [])}, there)
-    assert "devicePlugin" not in made["values"] and made["sharing"]["config_maps"] == {}
+    # the node relies on it until its labels are gone, and a release comes before the nodes
+    assert made["values"]["devicePlugin"] == {"config": {"name": sharing.PLUGIN_MAP}}
+    assert "devicePlugin" not in made["values_after"] and made["sharing"]["config_maps"] == {}
     todo = sharing.to_do(read(there), made["sharing"])
     assert todo["gone"] == [sharing.PLUGIN_MAP]
     assert todo["nodes"] == [{"name": "a", "empty": False, "may_stop": False, "layout": None, "restart": [],
-                              "labels": {
+                              "cordoned": False, "labels": {
                                   "baremetal.nvidia/sharing": None, "nvidia.com/device-plugin.config": None}}]
+
+
+def _installed(labels: dict[str, dict[str, str]], strategy: str, **more: Any) -> dict[str, Any]:
+    return cluster(labels, operator={"version": "v26.7.0", "values": {"mig": {"strategy": strategy}}}, **more)
+
+
+PARTS = {"baremetal.nvidia/sharing": "parts", "nvidia.com/mig.config": "all-1g.10gb"}
+
+
+def test_the_strategy_of_mig_goes_with_the_last_group_that_needed_it() -> None:
+    """First the nodes, then the strategy: pods on a node that waits go on asking for what it offers."""
+    made = fleet({"a": (H100, [])}, _installed({"a": PARTS}, "mixed"))
+    assert made["values"]["mig"] == {"strategy": "mixed"} and "mig" not in made["values_after"]
+    assert made["sharing"]["labels"]["a"]["nvidia.com/mig.config"] == "all-disabled"
+    # the run after it: nothing tells of groups any more, and nothing is left to take back
+    after = fleet({"a": (H100, [])}, cluster({"a": {"nvidia.com/mig.config": "all-disabled"}}))
+    assert "mig" not in after["values"] and after["values_after"] is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "more"),
+    [
+        ({"a": {"nvidia.com/mig.config": "all-1g.10gb"}}, {}),    # no group brought it
+        ({"a": PARTS, "b": {"nvidia.com/mig.config": "all-balanced"}}, {}),    # somebody else's node needs it, too
+        ({"a": PARTS}, {"values": {"mig": {"strategy": "mixed"}}}),    # asked for
+    ],
+)
+def test_a_strategy_of_mig_that_is_not_the_groups_own_stays(
+    labels: dict[str, dict[str, str]], more: dict[str, Any]
+) -> None:
+    made = fleet({"a": (H100, [])}, _installed(labels, "mixed", **more))
+    assert made["values"]["mig"] == {"strategy": "mixed"} and made["values_after"] is None
+
+
+def test_the_strategy_that_mps_needed_goes_with_it() -> None:
+    mps = "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+    there = _installed({"a": {"baremetal.nvidia/sharing": "web", "nvidia.com/device-plugin.config": "web"}}, "none",
+                       config_maps={sharing.PLUGIN_MAP: {"web": mps}})
+    made = fleet({"a": (L40S, [])}, there)
+    assert made["values"]["mig"] == {"strategy": "none"} and "mig" not in made["values_after"]
+
+
+def test_a_node_that_a_run_left_cordoned_is_let_in_again() -> None:
+    there = cluster({"a": {}, "b": {"nvidia.com/mig.config": "all-1g.10gb"}})
+    for node in there["nodes"]:
+        node["cordoned"] = True
+    todo = sharing.to_do(read(there), fleet({"a": (L40S, [])}, there)["sharing"])
+    assert [(one["name"], one["labels"], one["layout"], one["empty"], one["cordoned"]) for one in todo["nodes"]] == [
+        ("a", {}, None, False, True), ("b", {}, "all-1g.10gb", False, True)]
 
 
 @pytest.mark.parametrize(
