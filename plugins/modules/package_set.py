@@ -93,6 +93,12 @@ options:
     description: The reason of the hold.
     type: str
     default: these packages move together, by the plan
+  former:
+    description:
+      - Where packages that are replaced or taken out are kept as files, with their checksums, so that there is a way
+        back. They are fetched at their installed versions; where no source has one any more, it is packed again from
+        its files (apt), or a warning names it. The folder has those of one move.
+    type: path
   fetch:
     description:
       - Whether the packages are only fetched, into the manager's own cache, so that a later call needs no network for
@@ -151,18 +157,24 @@ after:
   description: The version of each package now, or in check mode as it would be.
   returned: success
   type: dict
+former:
+  description: Where replaced packages are, which they are (C(files)), and those that could not be kept (C(lost)).
+  returned: success
+  type: dict
 waited:
   description: Seconds that were spent waiting for the lock of the package manager.
   returned: success
   type: float
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import guard, seen
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.detect import backend
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.former import Keeper
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.managers import transactions
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Outcome, Transaction, Wish
 from ansible_collections.baremetal.nvidia.plugins.module_utils.pin import Pin, Request
@@ -184,6 +196,7 @@ SPEC: dict[str, Any] = {
     "set": {"type": "str"},
     "hold": NAMES,
     "why": {"type": "str", "default": "these packages move together, by the plan"},
+    "former": {"type": "path"},
     "fetch": {"type": "bool", "default": False},
     "untried": {"type": "bool", "default": False},
     "recommends": {"type": "bool", "default": False},
@@ -264,11 +277,14 @@ def carry_out(asked: dict[str, Any], store: Store, check: bool) -> Outcome:
             outcome.changed = True
             outcome.actions.append(f"hold the packages of set {asked['set']}")
         return outcome
+    kept = Keeper(run, manager.name, asked["former"]).keep(todo, wish, manager.versions()) if asked["former"] else None
     holds.lift()
     try:
-        return transaction.run(wish, check=False, guard=look)
+        outcome = transaction.run(wish, check=False, guard=look)
     finally:
         holds.close(check=False)
+    outcome.former = asdict(kept) if kept is not None else None
+    return outcome
 
 
 def _nothing() -> None:
@@ -285,9 +301,11 @@ def main() -> None:
         outcome = carry_out(asked, store, module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
+    if outcome.former and outcome.former["lost"]:
+        module.warn(f"no source has {', '.join(outcome.former['lost'])} any more: the way back needs it from elsewhere")
     shown = {"before": _text(outcome.before), "after": _text(outcome.after)} if outcome.changed else {}
     module.exit_json(changed=outcome.changed, actions=outcome.actions, before=outcome.before, after=outcome.after,
-                     waited=round(outcome.waited, 1), diff=shown)
+                     former=outcome.former, waited=round(outcome.waited, 1), diff=shown)
 
 
 def _text(versions: dict[str, str | None]) -> str:

@@ -77,6 +77,7 @@ class Outcome:
     before: dict[str, str | None] = field(default_factory=dict)
     after: dict[str, str | None] = field(default_factory=dict)
     waited: float = 0.0
+    former: dict[str, Any] | None = None  # what was kept of what it replaced
 
 
 class Manager(Protocol):

@@ -113,6 +113,9 @@ def test_moves(lab: Lab, steps: list[dict[str, Any]]) -> None:
         assert lab.drivers() == {result["version"]}, f"{step['id']}: {lab.packages()}"
         left = lab.installed()
         assert not left & set(step.get("gone", ())), (step["id"], sorted(left & set(step["gone"])))
+        if step.get("gone"):  # there is a way back, also after a move that was cut off
+            kept = lab.sh("cd /var/lib/baremetal-nvidia/former/driver && sha256sum --quiet --check SHA256SUMS && ls")
+            assert all(re.search(rf"^{re.escape(name)}[_-]", kept, re.M) for name in step["gone"]), (step["id"], kept)
         if "stream" in step:
             assert f"stream={step['stream']}" in lab.sh("cat /etc/dnf/modules.d/nvidia-driver.module"), step["id"]
         assert lab.play(step["ask"]) == (result, 0), f"{step['id']}: a further run changed something"
