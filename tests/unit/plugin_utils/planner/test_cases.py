@@ -21,6 +21,17 @@ def test_case(case: dict[str, Any]) -> None:
     assert list(run.differences(case, run.make_plan(case, matrix.load()))) == []
 
 
+MORE = sorted((CASES.parents[2] / "shared" / "cases").glob("*.yml"))
+
+
+@pytest.mark.skipif(not MORE, reason="the cases that lie beside the checkout are not here (../shared/cases)")
+@pytest.mark.parametrize("path", MORE, ids=lambda path: str(path.stem))
+def test_cases_that_lie_beside_the_checkout(path: pathlib.Path) -> None:
+    wrong = {str(case["id"]): list(run.differences(case, run.make_plan(case, matrix.load())))
+             for case in run.load(path)}
+    assert {name: said for name, said in wrong.items() if said} == {}
+
+
 def test_every_id_is_given_once() -> None:
     ids = [case["id"] for case in (*FIELD, *HEALTHY)]
     assert len(ids) == len(set(ids))
