@@ -30,7 +30,8 @@ BAR = 1.5
 class Lab:
     """Several hosts of one kind."""
 
-    def __init__(self, host: str, count: int) -> None:
+    def __init__(self, host: str, count: int, log: pathlib.Path | None = None) -> None:
+        self.log = log
         self.names = [host, *(f"{host}-{number}" for number in range(2, count + 1))]
         self.environment = {**os.environ, "LAB_NAME": "bench-once", "LAB_TWINS": f"{host}={count}"}
         self.inventory = ROOT / ".cache" / "lab" / "bench-once" / "inventory"
@@ -49,6 +50,9 @@ class Lab:
         done = subprocess.run([str(pathlib.Path(sys.executable).with_name("ansible-playbook")), "-i",
                                str(self.inventory), str(PLAY), "-e", json.dumps(asked)], cwd=ROOT, capture_output=True,
                               text=True, check=False, env={**os.environ, "ANSIBLE_FORKS": str(len(names))})
+        if self.log is not None:
+            self.log.mkdir(parents=True, exist_ok=True)
+            (self.log / f"{len(names)}.log").write_text(done.stdout)
         if done.returncode != 0:
             raise SystemExit(f"bench: the play ended with {done.returncode}:\n{done.stdout[-4000:]}")
         return time.monotonic() - started
@@ -65,11 +69,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--count", type=int)
     parser.add_argument("--host")
+    parser.add_argument("--flavour", default="auto")
+    parser.add_argument("--log", type=pathlib.Path, help="keep there what the plays said")
     chosen = parser.parse_args()
     host = chosen.host or ("gpu-ub2404" if chosen.quick else "gpu-deb12")
     count = chosen.count or (3 if chosen.quick else 8)
-    policy = {"gpu_driver_method": "dkms"}
-    lab = Lab(host, count)
+    policy = {"gpu_driver_method": "dkms", "gpu_driver_flavour": chosen.flavour}
+    lab = Lab(host, count, chosen.log)
     with tempfile.TemporaryDirectory(prefix="gpu-bench-once-") as scratch:
         try:
             lab("down")
