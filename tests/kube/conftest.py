@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import sys
 
@@ -10,6 +11,11 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from cluster import Cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Begin with the tests that run the playbook most often, so that no worker waits long for the other at the end."""
+    items.sort(key=lambda item: inspect.getsource(item.function).count("cluster.run("), reverse=True)
 
 
 @pytest.fixture(name="cluster")

@@ -60,6 +60,7 @@ def test_from_the_first_look_to_the_last(cluster: Cluster) -> None:
     file = {"gpu_operator_chart": str(archive), "gpu_operator_chart_checksum": checksum}
     first = cluster.run(gpu_tenants=TENANTS, **file)
     assert first.code == 0 and "s] ready" in first.output, first.output
+    assert "Not watched: the cluster has no prometheusrules" in first.output, first.output
     namespace = cluster.one("namespaces", "gpu-operator")
     assert namespace is not None
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -134,9 +135,17 @@ def test_pods_prove_the_nodes_and_an_uninstall_leaves_no_finalizer(cluster: Clus
     assert "driver.config" not in _labels(cluster, "g1")
 
 
-def test_a_play_that_is_killed_is_finished_by_the_next(cluster: Cluster) -> None:
-    """kill -9 in the middle of the first installation (pending-install) and of an upgrade (pending-upgrade)."""
+def test_runs_that_are_refused_or_killed_are_mended(cluster: Cluster) -> None:
+    """A webhook that refuses, and kill -9: each in the first installation (pending-install) and in an upgrade."""
     cluster.add("g1")
+    denied = (403, "Forbidden", 'admission webhook "policy" denied it')
+    cluster.server.faults[r"(POST|PATCH) .*/v1/clusterpolicies"] = denied
+    run = cluster.run()
+    assert run.code != 0 and "an admission webhook refuses the change" in _said(run), run.output
+    assert "what it brought was taken out again" in _said(run), run.output
+    assert not {key[1] for key in cluster.store.objects} & {"secrets", "deployments", "clusterpolicies"}
+    cluster.server.faults.clear()
+
     cluster.killed_at(r"POST .*/clusterpolicies")
     assert cluster.one("secrets", "sh.helm.release.v1.gpu-operator.v1", "gpu-operator") is not None
     run = cluster.run()
@@ -148,37 +157,26 @@ def test_a_play_that_is_killed_is_finished_by_the_next(cluster: Cluster) -> None
     assert run.code == 0 and "is pending-upgrade" in _said(run) and "goes back to revision 1" in _said(run), run.output
     assert _policy(cluster)["spec"]["dcgm"]["enabled"] is True
 
-
-def test_a_webhook_that_refuses_leaves_the_cluster_as_it_was(cluster: Cluster) -> None:
-    cluster.add("g1")
-    denied = (403, "Forbidden", 'admission webhook "policy" denied it')
-    cluster.server.faults[r"(POST|PATCH) .*/v1/clusterpolicies"] = denied
-    run = cluster.run()
-    assert run.code != 0 and "an admission webhook refuses the change" in _said(run), run.output
-    assert "what it brought was taken out again" in _said(run), run.output
-    assert not {key[1] for key in cluster.store.objects} & {"secrets", "deployments", "clusterpolicies"}
-    del cluster.server.faults[r"(POST|PATCH) .*/v1/clusterpolicies"]
-    assert cluster.run().code == 0
     cluster.server.faults[r"PATCH .*/clusterpolicies/cluster-policy"] = denied
-    run = cluster.run(gpu_operator_values={"dcgm": {"enabled": True}})
+    run = cluster.run(gpu_operator_values={})
     assert run.code != 0 and "admission webhook" in _said(run), run.output
-    assert _policy(cluster)["spec"]["dcgm"]["enabled"] is False
+    assert _policy(cluster)["spec"]["dcgm"]["enabled"] is True
     cluster.server.faults.clear()
-    again = cluster.run(gpu_operator_values={"dcgm": {"enabled": True}})
-    assert again.code == 0 and _policy(cluster)["spec"]["dcgm"]["enabled"] is True, again.output
+    again = cluster.run(gpu_operator_values={})
+    assert again.code == 0 and _policy(cluster)["spec"]["dcgm"]["enabled"] is False, again.output
 
 
 def test_what_is_refused_before_anything_changes(cluster: Cluster) -> None:
-    """Another cluster, a host that is no node, mistyped values and tenants, another checksum, no rights to a chart."""
+    """No helm, another cluster, a host that is no node, mistyped values and tenants."""
     cluster.add("g1")
+    run = cluster.run(gpu_operator_helm="/nowhere/helm")
+    assert run.code != 0 and "helm cannot be run as /nowhere/helm" in _said(run), run.output
     run = cluster.run(gpu_operator_cluster_uid="3f0c2a54-7c1e-4a7b-9d58-0d6c7f3b21aa")
     assert run.code != 0 and cluster.uid in run.output and "it is another cluster" in _said(run), run.output
     run = cluster.run(gpu_operator_values={"driver": {"upgradePolicy": {"maxParalelUpgrades": 4}}})
     assert run.code != 0 and "maxParallelUpgrades" in run.output, run.output
     run = cluster.run(gpu_tenants=[{"name": "vision", "gpu": 4}])
     assert run.code != 0 and "gpu" in run.output and "gpus" in run.output, run.output
-    run = cluster.run(gpu_operator_chart=str(_archive(cluster)), gpu_operator_chart_checksum="0" * 64)
-    assert run.code != 0 and "gpu_operator_chart_checksum is 000" in _said(run), run.output
     cluster.hosts.append("g2")
     (cluster.place / "facts" / "g2.json").write_text((cluster.place / "facts" / "g1.json").read_text())
     run = cluster.run()
@@ -201,13 +199,16 @@ def test_servers_that_are_away_or_know_us_no_more(cluster: Cluster) -> None:
 def test_charts_come_from_repositories_and_registries(cluster: Cluster) -> None:
     cluster.add("g1")
     archive = _archive(cluster)
+    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
     served = Charts(archive.rename(cluster.place / "gpu-operator-v26.7.0.tgz"), "v26.7.0")
     mirror = {"gpu_operator_chart": "gpu-operator", "gpu_operator_chart_repository": f"http://{served.address}/charts"}
     run = cluster.run("--check", **mirror)
     assert run.code != 0 and "cannot be had" in _said(run) and "401" in run.output, run.output
-    run = cluster.run("--check", gpu_operator_chart_username=served.user, gpu_operator_chart_password=served.password,
-                      **mirror)
-    assert run.code == 0 and served.password not in run.output, run.output
+    # it comes, and is what the mirror has: another checksum is told with its own
+    run = cluster.run(gpu_operator_chart_username=served.user, gpu_operator_chart_password=served.password,
+                      gpu_operator_chart_checksum="0" * 64, **mirror)
+    assert run.code != 0 and served.password not in run.output, run.output
+    assert f"gpu_operator_chart_checksum is {'0' * 64}" in _said(run) and f"has {checksum}" in _said(run), run.output
     run = cluster.run("--check", gpu_operator_chart=f"oci://{served.address}/charts/gpu-operator",
                       gpu_operator_chart_plain_http=True)
     assert run.code == 0, run.output
@@ -235,7 +236,13 @@ def test_hosts_with_different_drivers_get_an_object_each(cluster: Cluster) -> No
     assert sorted(objects) == ["driver-580", "driver-595"]
     assert objects["driver-580"]["spec"]["version"] == "580.178.04"
     assert _labels(cluster, "g1")["driver.config"] == "driver-580"
+
+    # what never changes in place is replaced, with the reason; what serves no node any more goes
     cluster.variables["g1"] = {"gpu_driver_branch": "595"}
+    objects["driver-595"]["spec"]["usePrecompiled"] = True
     run = cluster.run()
     assert run.code == 0 and _labels(cluster, "g1")["driver.config"] == "driver-595", run.output
-    assert [key[3] for key in cluster.store.objects if key[1] == "nvidiadrivers"] == ["driver-595"]
+    assert "driver-595: usePrecompiled never change in place" in run.output, run.output
+    (left,) = [one for key, one in cluster.store.objects.items() if key[1] == "nvidiadrivers"]
+    assert left["metadata"]["name"] == "driver-595" and left["spec"]["usePrecompiled"] is False
+    assert left["metadata"]["uid"] != objects["driver-595"]["metadata"]["uid"]

@@ -132,7 +132,8 @@ def ensure(settings: Settings) -> dict[str, Any]:
         name = entry["in"]
         (fresh / name).mkdir(parents=True, exist_ok=True)
         for version in entry["versions"]:
-            _build(entry, version, fresh / name / f"{entry['package']}_{version}_amd64.deb")
+            file = f"{entry['package']}_{version.rpartition(':')[2]}_amd64.deb"    # an epoch is in no file's name
+            _build(entry, version, fresh / name / file)
         base = f"file:{HOST_REPOSITORY}/{name}"
         repositories[name] = {"url": base, "suite": "/", "components": [], "fingerprint": fingerprint,
                               "key_url": f"file://{HOST_REPOSITORY}/{name}/key.asc"}

@@ -20,7 +20,7 @@ _IMMUTABLE = {"driverType": "gpu", "usePrecompiled": False}    # with defaults; 
 def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return ``{version, values, drivers, labels, conflicts, nodes, …}``, None where no plan wants the operator.
 
-    ``nodes`` are the labels that are to change by node and ``marks`` which of them are ours then; ``replaced`` are the
+    ``nodes`` are the labels that are to change by node, ``patches`` the same as objects; ``replaced`` are the
     NVIDIADriver objects that cannot be changed in place, each with the fields that stand against it, ``unused`` those
     of ours that no node would be served by; ``former`` is what there is before, None where nothing is to change.
     ``values_after`` are the values once the nodes have changed, None where they are the same; where nothing is to
@@ -33,7 +33,7 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     hosts = [str(one.get("host")) for one in plans if (one.get("decisions") or {}).get("operator")]
     by_objects = bool(chart.flag(wanted["values"], "driver.nvidiaDriverCRD.enabled"))
     wanted["nodes"] = nodes.differing(here, wanted["labels"], hosts, by_objects)
-    wanted["marks"] = nodes.marks(here, wanted["labels"], wanted["nodes"])
+    wanted["patches"] = nodes.patches(wanted["nodes"], nodes.marks(here, wanted["labels"], wanted["nodes"]))
     wanted["sharing"] = sharing.to_do(here, wanted["sharing"])
     there = {one.name: one.spec for one in here.drivers}
     wanted["replaced"] = []

@@ -66,6 +66,13 @@ def marks(here: Cluster, labels: Mapping[str, Mapping[str, str | None]], changes
     return found
 
 
+def patches(changes: Mapping[str, Mapping[str, str | None]], ours: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the changes as merge patches of nodes, each with the annotation that remembers which labels are ours."""
+    return [{"apiVersion": "v1", "kind": "Node", "metadata": {
+        "name": name, "labels": dict(labels), "annotations": {"baremetal.nvidia/labels": ours.get(name) or None}}}
+        for name, labels in sorted(changes.items())]
+
+
 def former(here: Cluster, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, Any]:
     """Return the labels as they are before ``changes``; what is mended by them stays mended."""
     found: dict[str, dict[str, str | None]] = {}

@@ -125,38 +125,9 @@ PLANS = [
             },
         },
     ),
-    Wanted(
-        "sharing-by-values",
-        [OPERATOR],
-        values={
-            "devicePlugin": {
-                "config": {
-                    "create": True,
-                    "name": "shares",
-                    "default": "any",
-                    "data": {
-                        "any": SHARES.format("timeSlicing")
-                    },
-                }
-            }
-        },
-    ),
-    Wanted(
-        "mps-by-values",
-        [OPERATOR],
-        values={
-            "devicePlugin": {
-                "config": {
-                    "create": True,
-                    "name": "shares",
-                    "default": "any",
-                    "data": {
-                        "any": SHARES.format("mps")
-                    },
-                }
-            }
-        },
-    ),
+    *(Wanted(name, [OPERATOR], values={"devicePlugin": {"config": {
+        "create": True, "name": "shares", "default": "any", "data": {"any": SHARES.format(kind)}}}})
+      for name, kind in (("sharing-by-values", "timeSlicing"), ("mps-by-values", "mps"))),
     Wanted(
         "mig-by-label",
         [OPERATOR],
