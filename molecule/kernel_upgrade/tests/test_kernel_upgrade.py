@@ -27,6 +27,11 @@ def test_its_module_is_the_proved_one(host: Any) -> None:
     assert state["proved_kernels"][NEW]["driver"] == "535.309.01"
 
 
+def test_the_other_module_of_the_host_came_with_it(host: Any) -> None:
+    assert f"{NEW}, x86_64: installed" in host.check_output("dkms status gdrdrv")
+    assert f"vermagic:       {NEW} " in host.check_output(f"modinfo -k {NEW} gdrdrv")
+
+
 def test_the_default_stays_and_the_new_kernel_has_its_entry(host: Any) -> None:
     saved = host.check_output("grub-editenv /boot/grub/grubenv list")
     assert f"gnulinux-{OLD}-advanced" in saved and "next_entry" not in saved
