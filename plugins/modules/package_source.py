@@ -190,10 +190,12 @@ def main() -> None:
             "timeout": {"type": "int", "default": 30},
             "lease": {"type": "str"},
         },
-        required_if=[("state", "present", ("path", "content")), ("state", "absent", ("replaces",))],
+        required_if=[("state", "present", ("path", "content"))],
         supports_check_mode=True,
     )
     params = module.params
+    if params["state"] == "absent" and not params["replaces"]:
+        module.fail_json(msg="state=absent needs replaces: the addresses of the repositories that go. Nothing was done")
 
     def fetch(url: str) -> bytes:
         data: bytes = open_url(url, timeout=params["timeout"]).read(LARGEST_KEY)

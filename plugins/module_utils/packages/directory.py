@@ -38,6 +38,14 @@ def plain(version: str) -> str:
     return version.partition(":")[2] or version
 
 
+def labels(one: File) -> tuple[str, ...]:
+    """The names by which a file may be asked for: one of several kernels' packages of rpm has its version in it."""
+    if not one.path.endswith(".rpm"):
+        return (one.name,)
+    label = f"{one.name}-{plain(one.version)}"
+    return one.name, label, f"{label}.{one.path.rpartition('.rpm')[0].rpartition('.')[2]}"
+
+
 def read(paths: Iterable[str], run: Runner, manager: str) -> list[File]:
     """What the files are. Raises PackageError for one that is no package of this manager's kind."""
     return [_deb(path, run) if manager == "apt" else _rpm(path, run) for path in paths]
@@ -96,7 +104,8 @@ def chosen(
     """The files that ``wanted`` needs, by name. Raises PackageError, naming what lacks, with nothing done."""
     by_name: dict[str, list[File]] = {}
     for one in files:
-        by_name.setdefault(one.name, []).append(one)
+        for name in labels(one):
+            by_name.setdefault(name, []).append(one)
     found: dict[str, File] = {}
     for name, version in wanted.items():
         fitting = [one for one in by_name.get(name, ()) if version is None or plain(one.version) == plain(version)]

@@ -100,12 +100,13 @@ def chosen_files(todo: Todo, run: Runner) -> dict[str, str]:
     """Name → path of those package files that are to be installed, as rpm itself reads their names."""
     found: dict[str, str] = {}
     for path in todo.files:
-        result = run(["rpm", "-qp", "--queryformat", "%{NAME}\\n", path], timeout=60)
-        name = result.out.strip()
+        result = run(["rpm", "-qp", "--queryformat", "%{NAME}|%{VERSION}-%{RELEASE}|%{ARCH}\\n", path], timeout=60)
+        name, version, arch = [*result.out.strip().split("|"), "", ""][:3]
         if result.rc != 0:
             raise PackageError(f"{path} cannot be read: {reason(result, ('error:',), 'rpm')}")
-        if name in todo.install:
-            found[name] = path
+        for label in (name, f"{name}-{version}", f"{name}-{version}.{arch}"):
+            if label in todo.install:
+                found[label] = path
     return found
 
 

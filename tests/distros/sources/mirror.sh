@@ -1,8 +1,9 @@
 #!/bin/sh
 # A mirror of NVIDIA's repository on the host itself, over http, with keys of its own, and a proxy before it (serve.sh). Run once as root.
+# usage: mirror.sh ADDRESS
 #   http://mirror.lab:8081/compute/cuda/repos/ubuntu2404/x86_64/   the lab's repository, signed by the key in /srv/www/key.asc
 #   …/ubuntu2204/x86_64/    another release's        …/expired/    Valid-Until has passed        …/other/    signed by another key
-#   http://127.0.0.1:8082   a proxy that writes what it is asked for to /srv/proxy.log, and refuses while /srv/proxy.refuses exists
+#   http://proxy.lab:8082   a proxy that writes what it is asked for to /srv/proxy.log, and refuses while /srv/proxy.refuses exists
 set -eu
 www=/srv/www
 export GNUPGHOME=/srv/gnupg
@@ -34,4 +35,4 @@ repository compute/cuda/repos/ubuntu2204/x86_64 mirror ''
 repository expired mirror 'Sun, 15 Nov 2026 00:00:00 UTC'
 repository other other ''
 gpgconf --kill all
-/root/serve.sh "$www" mirror.asc
+/root/serve.sh "$1" "$www" mirror.asc

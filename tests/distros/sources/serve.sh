@@ -1,14 +1,14 @@
 #!/bin/sh
 # A folder over http on the host itself, and a proxy before it. Run once as root.
-#   http://mirror.lab:8081   the folder      http://127.0.0.1:8082   a proxy that writes what it is asked for to
+#   http://mirror.lab:8081   the folder      http://proxy.lab:8082   a proxy that writes what it is asked for to
 #   /srv/proxy.log, and refuses while /srv/proxy.refuses exists
-# usage: serve.sh FOLDER FILE        (a file that is in it, to see that it answers)
+# usage: serve.sh ADDRESS FOLDER FILE    (of loopback, each host its own: they share it; a file in the folder, to see that it answers)
 set -eu
-www=$1
-grep -q mirror.lab /etc/hosts || echo '127.0.0.1 mirror.lab' >>/etc/hosts
+address=$1 www=$2
+echo "$address mirror.lab proxy.lab" >>/etc/hosts
 cat >/srv/proxy.py <<'PROGRAM'
 # A forward proxy for plain http, as small as can be.
-import http.server, os, urllib.error, urllib.request
+import http.server, os, sys, urllib.error, urllib.request
 urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))
 class Proxy(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -26,12 +26,12 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-http.server.ThreadingHTTPServer(("127.0.0.1", 8082), Proxy).serve_forever()
+http.server.ThreadingHTTPServer((sys.argv[1], 8082), Proxy).serve_forever()
 PROGRAM
-systemd-run --quiet --unit lab-mirror python3 -m http.server --bind 127.0.0.1 --directory "$www" 8081
-systemd-run --quiet --unit lab-proxy python3 /srv/proxy.py
+systemd-run --quiet --unit lab-mirror python3 -m http.server --bind "$address" --directory "$www" 8081
+systemd-run --quiet --unit lab-proxy python3 /srv/proxy.py "$address"
 for _try in $(seq 50); do
-    python3 -c "import urllib.request as u; u.urlopen('http://127.0.0.1:8081/$2')" 2>/dev/null && exit 0
+    python3 -c "import urllib.request as u; u.urlopen('http://$address:8081/$3')" 2>/dev/null && exit 0
     sleep 0.2
 done
 echo "the mirror does not answer" >&2

@@ -24,6 +24,7 @@ ROOT = HERE.parents[2]
 LAB = os.environ.get("LAB_NAME", "sources")
 INVENTORY = ROOT / ".cache" / "lab" / LAB / "inventory"
 UBUNTU = "gpu-ub2404"
+ADDRESSES = {UBUNTU: "127.0.8.1", "gpu-el9": "127.0.8.2", "gpu-sles15": "127.0.8.3"}  # hosts of the lab share loopback
 MIRROR = "http://mirror.lab:8081"
 REPOS = f"{MIRROR}/compute/cuda/repos"
 KERNEL = "6.8.0-147-generic"
@@ -116,7 +117,7 @@ def ubuntu() -> str:
     fresh(UBUNTU)
     for name in ("serve.sh", "mirror.sh"):
         put(UBUNTU, f"/root/{name}", (HERE / name).read_text())
-    sh(UBUNTU, "/root/mirror.sh")
+    sh(UBUNTU, f"/root/mirror.sh {ADDRESSES[UBUNTU]}")
     return UBUNTU
 
 
@@ -130,7 +131,7 @@ def test_sources_on_their_bad_days(ubuntu: str) -> None:
     lines = said["proxy"].splitlines()
     assert "http://mirror.lab:8081/mirror.asc" in lines and any(line.endswith("x86_64/InRelease") for line in lines)
     assert "403" in said["refused"] and "mirror.lab" in said["refused"]
-    assert "through the proxy http://127.0.0.1:8082" in said["refused key"]
+    assert "through the proxy http://proxy.lab:8082" in said["refused key"]
     assert "nothing was written" in said["refused key"]
     assert "without a proxy any more" in said["without"]
 
@@ -221,13 +222,13 @@ def rpms(request: pytest.FixtureRequest) -> str:
 
 def test_a_mirror_behind_a_proxy(rpms: str) -> None:
     put(rpms, "/root/serve.sh", (HERE / "serve.sh").read_text())
-    sh(rpms, "/root/serve.sh /srv/archive key.asc")
+    sh(rpms, f"/root/serve.sh {ADDRESSES[rpms]} /srv/archive key.asc")
     said, _changed, _text = play(rpms, {}, "proxy.yml")
     assert "0" * 40 in said["wrong key"]
     lines = said["proxy"].splitlines()
     assert f"{MIRROR}/key.asc" in lines and f"{MIRROR}/cuda/repodata/repomd.xml" in lines
     assert "The package lists cannot be fetched" in said["refused"] and "403" in said["refused"]
-    assert "through the proxy http://127.0.0.1:8082" in said["refused key"]
+    assert "through the proxy http://proxy.lab:8082" in said["refused key"]
     assert "nothing was written" in said["refused key"]
 
 

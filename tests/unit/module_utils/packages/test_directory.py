@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import directory
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import PackageError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_apt import AptTransaction
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_rpm import chosen_files
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_zypper import ZypperTransaction
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Todo, Transaction, Wish
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import headers
@@ -119,3 +120,27 @@ def test_headers_are_called_as_the_hosts_own_manager_calls_them(source: Any, nam
     with pytest.raises(ProofError, match=f"{name} is neither installed nor offered"):
         none = type("None", (type(source),), {"offer": lambda *_args: None})(run)
         headers.find(release, none, str(tmp_path))
+
+
+def test_headers_of_one_of_several_kernels_are_found_by_their_label(tmp_path: pathlib.Path) -> None:
+    """On rpm a kernel's package is asked for with its version in its name."""
+    paths = {}
+    for kernel in ("687.5", "687.12"):
+        path = tmp_path / f"kernel-devel-5.14.0-{kernel}.el9.x86_64.rpm"
+        path.write_text("")
+        paths[str(path)] = None
+
+    def rpm(argv: list[str], **_more: Any) -> Result:
+        if argv[:2] == ["rpm", "-qa"]:
+            return Result(0, "")
+        version = argv[-1].rpartition("kernel-devel-")[2].partition(".x86_64")[0]
+        if "PROVIDENAME" in " ".join(argv):
+            return Result(0, f"N\x1fkernel-devel\x1f{version}\n")
+        return Result(0, f"kernel-devel|{version}|x86_64\n")
+
+    for label in ("kernel-devel-5.14.0-687.5.el9", "kernel-devel-5.14.0-687.5.el9.x86_64"):
+        one = Transaction(ZypperTransaction(rpm), lambda timeout: 0.0)
+        wish = one.from_files(Wish({label: None}, files=paths, only_files=True))
+        todo = one.todo(wish)
+        assert dict(todo.install) == {label: "5.14.0-687.5.el9"} and len(todo.files) == 1
+        assert chosen_files(todo, rpm) == {label: todo.files[0]} and "687.5" in todo.files[0]
