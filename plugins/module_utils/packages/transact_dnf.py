@@ -62,7 +62,8 @@ class DnfTransaction(RpmTransaction):
 
     def refresh(self, wish: Wish) -> None:
         """See the interface."""
-        argv = [self.program, "--quiet", "--refresh", "--setopt=skip_if_unavailable=False", "makecache"]
+        # without --quiet, which leaves out why: "Status code: 403 for ..."
+        argv = [self.program, "--refresh", "--setopt=skip_if_unavailable=False", "makecache"]
         result = call(self.run, argv, timeout=wish.timeout)
         if result.rc != 0 or result.timed_out:
             raise PackageError(f"The package lists cannot be fetched: {reason(result, _MARKS, self.program)}")

@@ -99,7 +99,7 @@ class Dnf(Rpm):
         return name if name.endswith((".x86_64", ".aarch64")) else f"{name}-{version}"
 
     def _fetch(self, specs: list[str], into: str) -> Any:
-        return self.run([self.program, "--quiet", "--assumeyes", "--setopt=*.module_hotfixes=True", "download",
+        return self.run([self.program, "--assumeyes", "--setopt=*.module_hotfixes=True", "download",
                          "--destdir", into, *specs], timeout=self.download_timeout)
 
 
