@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...module_utils.packages import apt_files
-from ..model.facts import each
+from ..model.facts import UNKNOWN, each
 from ..model.host import Kernel
 from ..rules import kernels
 from ..rules.context import Context
@@ -35,7 +35,7 @@ def fill(context: Context) -> None:
     _headers(context)
     _hold(context)
     _files(context)
-    if context.boot is not None:
+    if context.boot is not None and host.loader in ("grub", None, UNKNOWN):    # the others are read, and said (KRN024)
         decision.boot_default = {"mode": "saved", "release": context.boot}
 
 
