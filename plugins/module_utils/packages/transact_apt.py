@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Callable
 
 from .base import PackageError, Runner
-from .transaction import Todo, Wish, call, reason
+from .transaction import Todo, Wish, call, reason, search_path
 
 _FORMAT = "${binary:Package}\\t${Package}\\t${Version}\\t${db:Status-Status}\\t${db:Status-Eflag}\\n"
 _GOES = re.compile(r"(?m)^(?:Remv|Purg) (\S+)")
@@ -90,7 +90,9 @@ class AptTransaction:
         recommends = [] if wish.recommends else ["--no-install-recommends"]
         purge = ["--purge"] if wish.purge else []
         purge += ["--download-only", "--allow-change-held-packages"] if wish.fetch else []
-        return ["apt-get", *alone, *options, *recommends, *purge, "--allow-downgrades", *reinstall,
+        # apt gives dpkg a PATH of its own, whatever the environment says
+        path = ["-o", f"DPkg::Path={search_path(wish)}"] if wish.search else []
+        return ["apt-get", *alone, *path, *options, *recommends, *purge, "--allow-downgrades", *reinstall,
                 "-o", f"DPkg::Lock::Timeout={int(wish.lock_timeout)}", *_FORCE, "install",
                 *files, *specs, *todo.reinstall, *(f"{name}-" for name in todo.remove)]
 

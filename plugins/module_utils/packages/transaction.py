@@ -294,10 +294,15 @@ def _actions(todo: Todo, before: Mapping[str, str | None]) -> list[str]:
     return lines + [f"remove {name} {before.get(name) or ''}".rstrip() for name in todo.remove]
 
 
+def search_path(wish: Wish) -> str:
+    """Where package scripts look for programs."""
+    return ":".join((*wish.search, PATH))
+
+
 def call(run: Runner, argv: list[str], timeout: float, env: Mapping[str, str] | None = None, wish: Wish | None = None,
          **more: Any) -> Any:
     """Start a manager's program with the environment of all transactions, and the directories that ``wish`` has."""
-    first = {"PATH": ":".join((*wish.search, PATH))} if wish is not None and wish.search else {}
+    first = {"PATH": search_path(wish)} if wish is not None and wish.search else {}
     return run(argv, timeout=timeout, env={**ENVIRONMENT, **first, **(env or {})}, limit=16 * 1024 * 1024, **more)
 
 

@@ -351,9 +351,11 @@ def test_zypper_takes_one_of_several_versions(tmp_path: pathlib.Path) -> None:
 
 def test_package_scripts_find_our_programs_first(tmp_path: pathlib.Path) -> None:
     paths: list[Any] = []
+    started: list[list[str]] = []
 
     def run(argv: list[str], **options: Any) -> SimpleNamespace:
         paths.append(options["env"].get("PATH"))
+        started.append(argv)
         return SimpleNamespace(rc=0, out="Complete!", err="", timed_out=False)
 
     for name in ("apt", "dnf", "zypper"):
@@ -361,6 +363,8 @@ def test_package_scripts_find_our_programs_first(tmp_path: pathlib.Path) -> None
         for wish in (Wish({}, ("b",)), Wish({}, ("b",), search=("/run/first",))):
             manager.carry_out(Todo(remove=("b",)), wish)
     assert paths[::2] == [None] * 3 and all(path.startswith("/run/first:/usr/local/sbin:") for path in paths[1::2])
+    # apt sets dpkg's PATH itself (DPkg::Path), so that what is in the environment never reaches a package's script
+    assert f"DPkg::Path={paths[1]}" in started[1] and not any("DPkg::Path" in word for word in started[0])
 
 
 def test_the_lock_of_apts_lists_is_waited_for(tmp_path: pathlib.Path) -> None:
