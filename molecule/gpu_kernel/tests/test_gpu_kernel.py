@@ -97,6 +97,25 @@ def test_the_guard_refuses_a_kernel_that_is_typed_without_a_hold(host: Any, newe
     assert "refused (" in log and "linux-image-99.9.9-amd64" in log
 
 
+def test_the_guard_lets_one_command_through_and_says_so(host: Any, newer: str) -> None:
+    """A stand-in of a kernel comes in for real, and goes again."""
+    install = f"{newer.removesuffix(' -s')} --yes install linux-image-99.9.9-amd64"
+    once = "/run/baremetal-nvidia/allow-once"
+    with host.sudo():
+        try:
+            host.check_output(f"mkdir -p {once.rpartition('/')[0]} && touch {once}")
+            host.check_output(install)
+            assert host.package("linux-image-99.9.9-amd64").is_installed and not host.file(once).exists
+            host.check_output("dpkg --purge linux-image-99.9.9-amd64")
+            assert host.run(install).rc == 100, "the file is used up"
+            host.check_output(install.replace("env ", "env BAREMETAL_NVIDIA_ALLOW=1 ", 1))
+        finally:
+            host.run("dpkg --purge linux-image-99.9.9-amd64")
+        log = host.check_output("journalctl -t baremetal-nvidia-guard -o cat --no-pager")
+    for way in (f"once by {once} (", "by BAREMETAL_NVIDIA_ALLOW=1 ("):
+        assert any(f"let through {way}" in line and "linux-image-99.9.9-amd64" in line for line in log.splitlines())
+
+
 def test_unattended_upgrades_leave_kernels_alone(host: Any) -> None:
     entries = host.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
     for prefix in ("linux-image-", "linux-headers-"):
