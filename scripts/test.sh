@@ -165,7 +165,7 @@ part_containers() { tests/drills/containers.sh lab; }
 scenario() { # molecule's own colours off; a scenario that was cut off is taken down
     local code=0 keep=()
     if [ "$1" = site ]; then # its hosts stay: other parts work on them, or start from their snapshots
-        LAB_NAME=site scripts/lab down || return
+        molecule destroy --scenario-name site || return
         keep=(--destroy never)
     fi
     molecule test --scenario-name "$1" "${keep[@]}" || code=$?
@@ -289,7 +289,7 @@ main() {
     fi
     scripts/lab simulated
     schedule
-    if [ "${state[molecule-site]:-}" != "" ]; then LAB_NAME=site scripts/lab down >/dev/null 2>&1 || true; fi
+    if [ "${state[molecule-site]:-}" != "" ]; then molecule destroy --scenario-name site >/dev/null 2>&1 || true; fi
     printf '%s\n' "${summary[@]}"
     for name in "${order[@]}"; do
         if [ "${state[$name]}" = passed ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
