@@ -23,6 +23,7 @@ from emulator.server import Server
 from emulator.store import Store
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PATIENCE = float(os.environ.get("KUBE_PATIENCE", "600"))    # seconds that a run may take; more on a machine that is busy
 _PLAYBOOK = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
 _L40S = {"address": "0000:17:00.0", "id": "10de:26b9", "class": "0302", "driver": "nvidia", "numa_node": 0}
 _FACTS: dict[str, Any] = {
@@ -123,7 +124,7 @@ class Cluster:
 
     def run(self, *arguments: str, **variables: Any) -> Run:
         """Run playbooks/operator.yml and return how it ended."""
-        done = subprocess.run(self._command(*arguments, **variables), **self._how, timeout=600, check=False)
+        done = subprocess.run(self._command(*arguments, **variables), **self._how, timeout=_PATIENCE, check=False)
         return Run(done.returncode, done.stdout)
 
     def killed_at(self, request: str, **variables: Any) -> None:
@@ -132,7 +133,7 @@ class Cluster:
         self.server.stopped.add(request)
         play = subprocess.Popen(self._command(**variables), **self._how)
         try:
-            assert self.server.reached.wait(500), "the play never came to the request"
+            assert self.server.reached.wait(_PATIENCE), "the play never came to the request"
         finally:
             for pid in [play.pid, *_below(play.pid)]:
                 with contextlib.suppress(ProcessLookupError):
@@ -150,7 +151,7 @@ class Cluster:
         how = {**self._how, "env": {**self._how["env"], "K8S_AUTH_KUBECONFIG": str(self.kubeconfig)}}
         given = {"gpu_operator_interval": 1, "ansible_python_interpreter": sys.executable, **variables}
         command = [_PLAYBOOK, str(pathlib.Path(__file__).parent / name), "-i", "localhost,", "-e", json.dumps(given)]
-        done = subprocess.run(command, **how, timeout=600, check=False)
+        done = subprocess.run(command, **how, timeout=_PATIENCE, check=False)
         return Run(done.returncode, done.stdout)
 
     def _command(self, *arguments: str, **variables: Any) -> list[str]:
