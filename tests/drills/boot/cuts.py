@@ -26,6 +26,14 @@ def mark(path):
         return found.st_ino, found.st_mtime_ns
     except OSError:
         return None
+def dpkg_runs():
+    for path in glob.glob('/proc/[0-9]*/comm'):
+        try:
+            if open(path).read().strip() == 'dpkg':
+                return True
+        except OSError:
+            continue
+    return False
 log, env = size('/var/log/dpkg.log'), mark('/boot/grub/grubenv')
 boot, menu = set(glob.glob('/boot/*')), set(glob.glob('/boot/grub/*'))
 main = mark('/boot/grub/grub.cfg')
@@ -45,6 +53,8 @@ while True:
         if not os.path.exists('/boot/initrd.img-' + release):
             main = mark('/boot/grub/grub.cfg')
         elif set(glob.glob('/boot/grub/grub.cfg*.old')) - menu or mark('/boot/grub/grub.cfg') != main:
+            if dpkg_runs():
+                sys.exit(3)
             break
     elif mark('/boot/grub/grubenv') != env:
         break
@@ -93,6 +103,7 @@ class Cuts:
                 expect(f"{PLACES[place]} is reached before the run ends", child.poll() is None, self.rig.said(known))
                 expect(f"{PLACES[place]} is reached", time.monotonic() < end)
                 time.sleep(0.05)
+            expect("grub.cfg stays as it is while packages move", eye.returncode != 3)
             expect("the watcher saw it", eye.returncode == 0)
             self.rig.cut()
         finally:
