@@ -31,7 +31,8 @@ KERNEL = "6.8.0-147-generic"
 RUNFILE = "580.159.03"
 VERSION = "580.178.04"
 # What a directory holds, as its files are called: the driver, and what building it needs.
-NEEDED = {"gpu-el9": r"580\.178\.04|/kernel-devel-.*687\.5\.|/(dkms|gcc(-c\+\+)?|elfutils-libelf-devel|make)-[0-9]",
+NEEDED = {"gpu-el9": r"580\.178\.04|/kernel-devel-.*687\.5\.|/(dkms|gcc(-c\+\+)?|elfutils-libelf-devel|make|findutils|"
+                     r"perl-interpreter|python3|kmod)-[0-9]",
           "gpu-sles15": r"580\.178\.04|/(dkms|gcc[0-9]*|make)-[0-9]"}
 # Kills the uninstaller and the module above it, once it comes to that file.
 HOOK = """#!/bin/sh
