@@ -23,7 +23,7 @@ from emulator.server import Server
 from emulator.store import Store
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PATIENCE = float(os.environ.get("KUBE_PATIENCE", "600"))    # seconds that a run may take; more on a machine that is busy
+_PATIENCE = float(os.environ.get("KUBE_PATIENCE", "600"))    # seconds a run may take; more on a busy machine
 _PLAYBOOK = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
 _L40S = {"address": "0000:17:00.0", "id": "10de:26b9", "class": "0302", "driver": "nvidia", "numa_node": 0}
 _FACTS: dict[str, Any] = {
