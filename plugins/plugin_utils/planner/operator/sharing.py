@@ -189,8 +189,9 @@ class Shared:
         settled: dict[str, Any] = chart.copy(values)
         settle(settled, self.groups, self.strategy_asked, self.in_use)
         if chart.text(settled, _STRATEGY) == "mixed" and any(one.strategy == "mps" for one in self.groups):
-            self.differing[_STRATEGY] = {one.name: "mixed" if one.needs_mixed else one.strategy
-                                              for one in self.groups}
+            self.differing[_STRATEGY] = {
+                one.name: "mixed" if one.needs_mixed else one.strategy for one in self.groups
+            }
         return settled
 
     def first(self, values: Mapping[str, Any]) -> dict[str, Any]:
