@@ -111,7 +111,10 @@ def test_a_host_made_as_planned_is_ok(shape: Any) -> None:
     done = as_planned.carry_out(facts, first)
     second = made(done)
     assert second["verdict"] == "ok", (second["changes"], second["pending"], second["findings"])
-    assert [one for one in second["findings"] if one["severity"] != "info" and one["rule"] != "GPU001"] == []
+    known = {"GPU001"}
+    if shape[0] == "ubuntu 20.04":    # no branch that is maintained has packages for it
+        known.add("DRV003")
+    assert [one for one in second["findings"] if one["severity"] != "info" and one["rule"] not in known] == []
     assert second["decisions"]["driver"]["version"] == first["decisions"]["driver"]["version"]
 
 
