@@ -239,7 +239,7 @@ def test_hosts_with_different_drivers_get_an_object_each(cluster: Cluster) -> No
 
     # what never changes in place is replaced, with the reason; what serves no node any more goes
     cluster.variables["g1"] = {"gpu_driver_branch": "595"}
-    objects["driver-595"]["spec"]["usePrecompiled"] = True
+    objects["driver-595"]["spec"].update(usePrecompiled=True, version="595")    # once precompiled
     run = cluster.run()
     assert run.code == 0 and _labels(cluster, "g1")["driver.config"] == "driver-595", run.output
     assert "driver-595: usePrecompiled never change in place" in run.output, run.output
