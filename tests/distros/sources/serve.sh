@@ -25,7 +25,9 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+    do_HEAD = do_GET  # libzypp looks first
 http.server.ThreadingHTTPServer((sys.argv[1], 8082), Proxy).serve_forever()
 PROGRAM
 systemd-run --quiet --unit lab-mirror python3 -m http.server --bind "$address" --directory "$www" 8081
