@@ -313,5 +313,8 @@ def reason(result: Any, marks: tuple[str, ...], program: str) -> str:
     if result.rc < 0:
         return f"{program} was ended by signal {-result.rc}; run this again to finish what it left"
     lines = [line.strip() for line in f"{result.out}\n{result.err}".splitlines() if line.strip()]
-    found = list(dict.fromkeys(line for line in lines if line.startswith(marks)))
+    # dpkg names the package in one line and the reason, a full disk say, in the next
+    whole = [f"{line} {after}" if line.endswith(":") and line.startswith("dpkg: error") else line
+             for line, after in zip(lines, [*lines[1:], ""])]
+    found = list(dict.fromkeys(line.strip() for line in whole if line.startswith(marks)))
     return "; ".join((found or lines)[-6:]) or f"{program} ended with status {result.rc}"

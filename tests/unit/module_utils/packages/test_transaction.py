@@ -16,7 +16,9 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact
     Todo,
     Transaction,
     Wish,
+    reason,
 )
+from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
 OLD, NEW = "3:570.211.01-1.el9", "3:580.178.04-1.el9"
 
@@ -396,3 +398,12 @@ def test_a_repository_that_another_key_signs_is_told_with_the_key() -> None:
     manager = transact_apt.AptTransaction(lambda argv, **options: gone)
     with pytest.raises(PackageError, match=r"fetched: apt-get did not end in time"):
         manager.refresh(Wish({}))
+
+
+def test_dpkg_s_reason_stands_below_the_package_that_it_names() -> None:
+    said = ("dpkg: error processing archive /tmp/x/7-nvidia-firmware-580_1_amd64.deb (--unpack):\n"
+            " unable to create 'stand-in': No space left on device\n")
+    result = Result(100, "", f"{said}E: Sub-process /usr/bin/dpkg returned an error code (1)\n")
+    told = reason(result, ("E:", "dpkg: error", "Error!"), "apt-get")
+    assert told.startswith("dpkg: error processing archive /tmp/x/7-nvidia-firmware-580")
+    assert "(--unpack): unable to create 'stand-in': No space left on device; E: Sub-process" in told
