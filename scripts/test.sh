@@ -65,10 +65,7 @@ part_mypy() { mypy plugins molecule/shared/lab && (cd tests/drills && mypy --exp
 
 part_generated() { python scripts/generate.py --check; }
 
-part_unit-oldest() { # random input is tried in full by the newest Python, where there is one
-    if [ -x .venv-newest/bin/python ]; then export FUZZ_EXAMPLES=30 FUZZ_REAL=8; fi
-    .venv/bin/python -m pytest tests/unit -q -n 2
-}
+part_unit-oldest() { .venv/bin/python -m pytest tests/unit -q -n 2; }
 
 part_unit-newest() {
     if [ ! -x .venv-newest/bin/python ]; then
@@ -143,8 +140,12 @@ part_moves() { # a driver moves between branches, flavours, sources; CUDA beside
 }
 
 part_sources() { # where packages come from, on bad days: keys, dates, mixed sources, full disk, proxy, runfile, network cut
-    LAB_NAME=sources python -m pytest tests/distros/sources -q
-    local code=$?
+    local code=0 some=()
+    if [ -n "${CI:-}" ]; then
+        echo "CI: gpu-ub2404's keys, dates and archives, and a runfile with the network cut; the others outside of CI"
+        some=(-k "bad_days or runfile")
+    fi
+    LAB_NAME=sources python -m pytest tests/distros/sources -q "${some[@]}" || code=$?
     [ "$code" -eq 0 ] || LAB_NAME=sources scripts/lab down || true
     return "$code"
 }
