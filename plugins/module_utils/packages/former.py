@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from .. import atomic
+from ..checksum import sha256_of
 from ..proof import backends
 from ..proof.errors import ProofError
 from ..stage.debs import Debs
 from .base import Runner
+from .directory import plain
 from .transaction import Todo, Wish
 
 MARK = ".move"
@@ -70,7 +72,7 @@ class Keeper:
             self._pack({name: version for name, version in missing.items() if not self._file(name, version)}, scratch)
             shutil.rmtree(scratch)
         files = sorted(one for one in os.listdir(self.folder) if one.endswith((".deb", ".rpm")))
-        sums = "".join(f"{_sha256(os.path.join(self.folder, one))}  {one}\n" for one in files)
+        sums = "".join(f"{sha256_of(os.path.join(self.folder, one))}  {one}\n" for one in files)
         atomic.write(os.path.join(self.folder, SUMS), sums)
         lost = [f"{name} {version}" for name, version in sorted(leaving.items()) if not self._file(name, version)]
         return Kept(self.folder, files, lost)
@@ -88,7 +90,7 @@ class Keeper:
         if self.manager == "apt":
             pattern = f"{glob.escape(name)}_{glob.escape(version.replace(':', '%3a'))}_*.deb"
         else:
-            pattern = f"{glob.escape(name)}-{glob.escape(version.partition(':')[2] or version)}.*.rpm"
+            pattern = f"{glob.escape(name)}-{glob.escape(plain(version))}.*.rpm"
         return next(iter(glob.glob(os.path.join(glob.escape(self.folder), pattern))), None)
 
     def _fetch(self, wanted: Mapping[str, str], scratch: str) -> None:
@@ -121,12 +123,4 @@ class Keeper:
 
 def _plain_name(name: str, version: str) -> str:
     """The name without its version: one of several kernels' packages is asked for with it."""
-    return name.partition(f"-{version.partition(':')[2] or version}")[0]
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for chunk in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return name.partition(f"-{plain(version)}")[0]

@@ -13,7 +13,6 @@ host is read again: a manager that says "done" and has not done it is not believ
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Protocol
 
 from .. import atomic
+from ..checksum import sha256_of
 from ..run import PATH
 from .base import PackageError, Runner
 
@@ -215,7 +215,7 @@ class Transaction:
         for path, wanted in wish.files.items():
             if not os.path.isabs(path) or not os.path.isfile(path):
                 raise PackageError(f"{path} is not a file of this host; files need absolute paths")
-            found = _sha256(path) if wanted else None
+            found = sha256_of(path) if wanted else None
             if wanted and found != wanted.lower():
                 raise PackageError(f"{path} has the SHA-256 {found}, expected is {wanted}: it is not the file that was "
                                    "meant. Nothing was touched")
@@ -272,14 +272,6 @@ def denied(root: str = "/") -> bool:
 def allow_services(root: str = "/") -> None:
     """Take that away."""
     atomic.remove(os.path.join(root, POLICY))
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for chunk in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _actions(todo: Todo, before: Mapping[str, str | None]) -> list[str]:

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import lzma
 import os
@@ -20,6 +19,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
+from ..checksum import sha256_of
 from . import modinfo
 from .dkms import Built
 from .errors import ProofError
@@ -28,15 +28,6 @@ from .shape import Shape
 Runner = Callable[..., Any]
 MANIFEST = "manifest.json"
 FORMAT = 1
-
-
-def sha256_of(path: str) -> str:
-    """SHA-256 of a file, in hex."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for chunk in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def plain_copy(source: str, target: str, run: Runner) -> None:

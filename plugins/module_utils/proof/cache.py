@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 
 from .. import atomic
-from .bundle import sha256_of
+from ..checksum import sha256_of
 from .errors import ProofError
 from .shape import Shape
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from ..checksum import sha256_of
 from ..packages import directory
 from ..packages.base import PackageError
 from .apt import Offer
@@ -63,7 +63,7 @@ class Files:
             target = os.path.join(into, os.path.basename(one.path))
             shutil.copyfile(one.path, target)
             wish = self.digests[one.path]
-            if wish and _sha256(target) != wish.lower():
+            if wish and sha256_of(target) != wish.lower():
                 raise ProofError(f"{one.path} has another SHA-256 than {wish}: it is not the file that was meant")
             paths.append(target)
         return paths
@@ -71,11 +71,3 @@ class Files:
     def unpack(self, package: str, into: str) -> None:
         """See :class:`.backends.Source`."""
         self.source.unpack(package, into)
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for chunk in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import atomic
+from ..checksum import sha256_of
 from ..state import DIRECTORY
-from .bundle import MANIFEST, sha256_of
+from .bundle import MANIFEST
 from .errors import ProofError
 
 MARK = "# Managed by baremetal.nvidia: the proved build of this kernel."

@@ -10,7 +10,6 @@ place, are kept as copies, the rest of /boot as hard links, since package script
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from typing import Any
 
 from .. import atomic
 from ..boot import settle
+from ..checksum import sha256_of
 from ..proof.publish import MARK
 from ..state import DIRECTORY
 from .errors import StageError
@@ -51,21 +51,13 @@ def boot_files(root: str) -> dict[str, dict[str, Any]]:
             if os.path.islink(full) or not os.path.isfile(full) or name.startswith(atomic.TMP_PREFIX):
                 continue
             found["/boot" + os.path.join(inside, name)] = {
-                "sha256": _digest(full), "mode": stat.S_IMODE(os.stat(full).st_mode)}
+                "sha256": sha256_of(full), "mode": stat.S_IMODE(os.stat(full).st_mode)}
     return found
 
 
 def _skipped(path: str) -> bool:
     return path in (KEPT[len("/boot"):], "/lost+found") or path.endswith(
         ("/fonts", "/locale", "/i386-pc", "/x86_64-efi", "/arm64-efi", "/themes"))
-
-
-def _digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for chunk in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def links(root: str) -> dict[str, str]:
@@ -178,7 +170,7 @@ def _restore_boot(root: str, before: Mapping[str, Mapping[str, Any]], release: s
         if now.get(path, {}).get("sha256") == was["sha256"]:
             continue
         kept = os.path.join(at(root, KEPT), path[len("/boot/"):])
-        if not os.path.exists(kept) or _digest(kept) != was["sha256"]:
+        if not os.path.exists(kept) or sha256_of(kept) != was["sha256"]:
             missing.append(path)
             continue
         tmp = os.path.join(os.path.dirname(at(root, path)), atomic.TMP_PREFIX + os.path.basename(path))
