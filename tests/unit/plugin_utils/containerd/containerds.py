@@ -6,6 +6,7 @@ that need them are skipped and say so.
 """
 from __future__ import annotations
 
+import fcntl
 import functools
 import pathlib
 import re
@@ -24,10 +25,15 @@ SUITES = {"1.6": "bookworm", "1.7": "trixie", "2.1": "forky"}
 @functools.cache
 def binary(line: str) -> str | None:
     """The path of a containerd of that line (``1.6``, ``1.7``, ``2.1``), or None."""
-    for candidate in (shutil.which("containerd"), CACHE / f"apt-{SUITES[line]}/root/usr/bin/containerd"):
-        if candidate and _line(candidate) == line:
-            return str(candidate)
-    return _fetch(line)
+    own = shutil.which("containerd")
+    if own and _line(own) == line:
+        return own
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # The workers of a run, and the runs of two Pythons, come here at once: one fetches, the others find it done.
+    with (CACHE / f"apt-{SUITES[line]}.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fetched = CACHE / f"apt-{SUITES[line]}/root/usr/bin/containerd"
+        return str(fetched) if _line(fetched) == line else _fetch(line)
 
 
 def _line(path: str | pathlib.Path) -> str | None:
@@ -55,8 +61,12 @@ def _fetch(line: str) -> str | None:
         for command in (["apt-get", *options, "-qq", "update"], ["apt-get", *options, "-qq", "download", "containerd"]):
             subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=300)
         package = next(root.glob("containerd_*.deb"))
-        subprocess.run(["dpkg-deb", "-x", str(package), str(root / "root")], check=True, capture_output=True,
+        # beside, then in place: a run that is cut off leaves no half program
+        shutil.rmtree(root / "unpacked", ignore_errors=True)
+        subprocess.run(["dpkg-deb", "-x", str(package), str(root / "unpacked")], check=True, capture_output=True,
                        timeout=300)
+        shutil.rmtree(root / "root", ignore_errors=True)
+        (root / "unpacked").rename(root / "root")
     except (OSError, subprocess.SubprocessError, StopIteration):
         return None
     path = root / "root/usr/bin/containerd"
