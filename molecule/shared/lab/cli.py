@@ -17,6 +17,8 @@ from .settings import SHARED, LabError, Settings, from_environment
 
 def _start(settings: Settings, chosen: list[hosts.Host], label: str | None) -> None:
     with hosts.locked(settings, "build"):
+        if not settings.upstream:
+            repository.ensure(settings)  # a host has it mounted: it stands before the first one starts
         with ThreadPoolExecutor(max_workers=2) as pool:
             built = list(pool.map(lambda host: hosts.image_for(host, settings, label), _one_a_suite(chosen, label)))
         by_suite = dict(zip([_kind(host) for host in _one_a_suite(chosen, label)], built, strict=True))
@@ -51,9 +53,6 @@ def _write(settings: Settings) -> None:
 def up(settings: Settings, arguments: argparse.Namespace) -> int:
     """Start what is not running."""
     print((SHARED / "simulated.txt").read_text(), end="", flush=True)
-    if not settings.upstream:
-        with hosts.locked(settings, "build"):
-            repository.ensure(settings)
     there = _running(settings)
     missing = [host for host in hosts.pick(settings, arguments.hosts or hosts.usual(settings)) if host not in there]
     if missing:
