@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 from .errors import ProofError
 
 Runner = Callable[..., Any]
 _DEPENDS = re.compile(r"^Depends:(.*)$", re.MULTILINE)
 _VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
+OFFERED, WAY_OUT = "offered by this host's package sources", "refresh the package lists"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Offer:
 class Apt:
     """The questions a proof asks of apt and dpkg. Each raises ProofError with apt's own words when it fails."""
 
+    offered: ClassVar[str] = OFFERED
+    way_out: ClassVar[str] = WAY_OUT
+
     def __init__(self, run: Runner, download_timeout: float = 900) -> None:
         self.run = run
         self.download_timeout = download_timeout
@@ -42,6 +46,10 @@ class Apt:
             if status.startswith(("ii", "hi")):
                 return str(version)
         return None
+
+    def headers_name(self, release: str) -> str:
+        """See :class:`.backends.Source`: Debian's and Ubuntu's name."""
+        return f"linux-headers-{release}"
 
     def offer(self, name: str, version: str | None = None) -> Offer | None:
         """What the sources offer for ``name``, at ``version`` or apt's candidate; None when they do not have it."""

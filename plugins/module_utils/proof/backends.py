@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, Protocol
+from typing import Any, Callable, ClassVar, Protocol
 
 from ..packages import detect
 from .apt import Apt, Offer
@@ -16,10 +16,19 @@ Runner = Callable[..., Any]
 
 
 class Source(Protocol):
-    """What is asked of a package manager."""
+    """What is asked of a package manager, or of the files that stand before one.
+
+    ``offered`` and ``way_out`` end sentences: "it is not ``offered``: ``way_out``".
+    """
+
+    offered: ClassVar[str]
+    way_out: ClassVar[str]
 
     def installed(self, name: str) -> str | None:
         """The installed version of a package, None unless it is completely installed."""
+
+    def headers_name(self, release: str) -> str:
+        """The package with the headers of a kernel."""
 
     def offer(self, name: str, version: str | None = None) -> Offer | None:
         """What is on offer of a package, at ``version`` or the manager's own choice; None for nothing."""

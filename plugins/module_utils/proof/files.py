@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 from ..checksum import sha256_of
 from ..packages import directory
@@ -21,7 +21,10 @@ Runner = Callable[..., Any]
 
 
 class Files:
-    """The four questions of :class:`.backends.Source`, answered by files; what is installed the manager says."""
+    """The questions of :class:`.backends.Source`, answered by files; what is installed the manager says."""
+
+    offered: ClassVar[str] = "among the package files"
+    way_out: ClassVar[str] = "put it there, with its checksum"
 
     def __init__(self, source: Source, files: Mapping[str, str | None], run: Runner, manager: str) -> None:
         self.source, self.digests = source, files
@@ -33,6 +36,10 @@ class Files:
     def installed(self, name: str) -> str | None:
         """See :class:`.backends.Source`."""
         return self.source.installed(name)
+
+    def headers_name(self, release: str) -> str:
+        """See :class:`.backends.Source`: files are called as their manager calls them."""
+        return self.source.headers_name(release)
 
     def _find(self, name: str, version: str | None) -> directory.File | None:
         fitting = [one for one in self.files if self._is(one, name)]

@@ -17,7 +17,6 @@ from typing import Any, Callable
 from .apt import Offer
 from .backends import Source
 from .errors import ProofError
-from .rpm import Rpm
 
 Runner = Callable[..., Any]
 _NEEDED = re.compile(r"^linux-(headers|kbuild|hwe-[0-9.]+-headers)-")
@@ -40,17 +39,9 @@ class Headers:
     offer: Offer | None = None
 
 
-def package_name(release: str, apt: Source | None = None) -> str:
-    """The package with the headers of ``release``: Debian's and Ubuntu's, or that of the host's package manager."""
-    if not isinstance(getattr(apt, "source", apt), Rpm):  # files stand before the source of their kind
-        return f"linux-headers-{release}"
-    version, _dash, flavour = release.rpartition("-")
-    return f"kernel-{flavour}-devel" if version and flavour.isalpha() else f"kernel-devel-{release}"
-
-
 def find(release: str, apt: Source, root: str = "/") -> Headers:
     """The headers for ``release``: installed, or offered. Raises ProofError when there are none anywhere."""
-    package = package_name(release, apt)
+    package = apt.headers_name(release)
     build = os.path.join(root, "lib/modules", release, "build")
     if os.path.isdir(os.path.join(build, "include")):
         build = os.path.realpath(build)
@@ -60,15 +51,11 @@ def find(release: str, apt: Source, root: str = "/") -> Headers:
     offer = apt.offer(package)
     if offer is None:
         raise ProofError(
-            f"kernel {release} has no headers: {package} is neither installed nor {_offered(apt)}, so no module can be "
+            f"kernel {release} has no headers: {package} is neither installed nor {apt.offered}, so no module can be "
             f"built for it. Boot and keep a kernel whose headers there are, and remove {release}",
             kernel=release,
         )
     return Headers(release, package, offer.version, False, _compiler_named(offer), offer=offer)
-
-
-def _offered(apt: Source) -> str:
-    return "among the package files" if hasattr(apt, "source") else "offered by this host's package sources"
 
 
 def compiler_of(build: str) -> str:
@@ -119,8 +106,7 @@ def fetch(headers: Headers, apt: Source, into: str) -> Headers:
         offer = apt.offer(name)
         if offer is None:
             raise ProofError(
-                f"{headers.package} {headers.version} needs {name}, which is not {_offered(apt)}: "
-                + ("put it there, with its checksum" if hasattr(apt, "source") else "refresh the package lists"),
+                f"{headers.package} {headers.version} needs {name}, which is not {apt.offered}: {apt.way_out}",
                 kernel=headers.release,
             )
         wanted[name] = offer.version

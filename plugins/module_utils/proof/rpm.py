@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a proof needs of dnf and zypper: what is installed, what is on offer, a package file, its contents.
 
-The counterpart of :class:`..proof.apt.Apt`, with the same four methods. Packages are fetched by the manager, which
+The counterpart of :class:`..proof.apt.Apt`, with the same methods. Packages are fetched by the manager, which
 knows its repositories and their proxy; each file's signature is then looked at by rpm.
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
-from .apt import Offer
+from .apt import OFFERED, WAY_OUT, Offer
 from .errors import ProofError
 
 Runner = Callable[..., Any]
@@ -31,6 +31,9 @@ def plain(evr: str) -> str:
 class Rpm:
     """The part that rpm does itself. ``run`` starts programs."""
 
+    offered: ClassVar[str] = OFFERED
+    way_out: ClassVar[str] = WAY_OUT
+
     def __init__(self, run: Runner, download_timeout: float = 900) -> None:
         self.run = run
         self.download_timeout = download_timeout
@@ -40,6 +43,11 @@ class Rpm:
         result = self.run(["rpm", "-q", "--queryformat", _FORMAT + "\\n", name], timeout=60)
         lines = [line for line in result.out.splitlines() if ":" in line and " " not in line]
         return plain(lines[-1]) if result.rc == 0 and lines else None
+
+    def headers_name(self, release: str) -> str:
+        """See :class:`.backends.Source`: SUSE's name where the release ends in a flavour, else Red Hat's."""
+        version, _dash, flavour = release.rpartition("-")
+        return f"kernel-{flavour}-devel" if version and flavour.isalpha() else f"kernel-devel-{release}"
 
     def offer(self, name: str, version: str | None = None) -> Offer | None:
         """What the repositories offer for ``name``, at ``version`` or the newest; None when they do not have it."""

@@ -14,10 +14,10 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transact_zypper import ZypperTransaction
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.transaction import Todo, Transaction, Wish
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import headers
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt, Offer
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.files import Files
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.rpm import Dnf
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.rpm import Dnf, Zypper
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 
 DEBS = {
@@ -110,16 +110,25 @@ def test_zypper_looks_at_no_repository_and_still_finds_the_files(tmp_path: pathl
         assert ("--reposd-dir" in argv[:argv.index("install")]) is only
 
 
-@pytest.mark.parametrize(("source", "name"), [
-    (Dnf(run), "kernel-devel-5.14.0-687.5.3.el9_8.x86_64"), (Apt(run), "linux-headers-5.14.0-687.5.3.el9_8.x86_64"),
+@pytest.mark.parametrize(("manager", "release", "name"), [
+    (Dnf, "5.14.0-687.5.3.el9_8.x86_64", "kernel-devel-5.14.0-687.5.3.el9_8.x86_64"),
+    (Zypper, "6.4.0-150600.23.73-default", "kernel-default-devel"),
+    (Apt, "6.1.0-50-amd64", "linux-headers-6.1.0-50-amd64"),
 ])
-def test_headers_are_called_as_the_hosts_own_manager_calls_them(source: Any, name: str, tmp_path: pathlib.Path) -> None:
-    release = "5.14.0-687.5.3.el9_8.x86_64"
+def test_headers_are_called_as_the_hosts_own_manager_calls_them(
+        manager: Any, release: str, name: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(ProofError, match=f"{name} is neither installed nor among the package files"):
-        headers.find(release, Files(source, {}, run, "dnf"), str(tmp_path))
+        headers.find(release, Files(manager(run), {}, run, "dnf"), str(tmp_path))
     with pytest.raises(ProofError, match=f"{name} is neither installed nor offered"):
-        none = type("None", (type(source),), {"offer": lambda *_args: None})(run)
+        none = type("None", (manager,), {"offer": lambda *_args: None})(run)
         headers.find(release, none, str(tmp_path))
+
+
+def test_headers_of_files_that_lack_a_part_are_told_to_be_put_there(tmp_path: pathlib.Path) -> None:
+    offer = Offer("linux-headers-6.1.0-50-amd64", "1", ("linux-headers-6.1.0-50-common",))
+    wanted = headers.Headers("6.1.0-50-amd64", offer.name, "1", False, "gcc-12", offer=offer)
+    with pytest.raises(ProofError, match="which is not among the package files: put it there, with its checksum"):
+        headers.fetch(wanted, Files(Apt(run), {}, run, "apt"), str(tmp_path))
 
 
 def test_headers_of_one_of_several_kernels_are_found_by_their_label(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import candidate
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Offer
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt, Offer
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
@@ -27,11 +27,16 @@ def module(release: str = NEW, version: str = "580.178.04", licence: str = "Dual
 class Backend:
     """A package source whose packages are tables of files."""
 
+    offered, way_out = Apt.offered, Apt.way_out
+
     def __init__(self, packages: Mapping[str, Mapping[str, str]]) -> None:
         self.packages = packages
 
     def installed(self, name: str) -> str | None:
         return None
+
+    def headers_name(self, release: str) -> str:
+        return f"linux-headers-{release}"
 
     def offer(self, name: str, version: str | None = None) -> Offer | None:
         return Offer(name, "1", ()) if name in self.packages else None

@@ -24,7 +24,7 @@ from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import (
     rpm,
     scratch,
 )
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Offer
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt, Offer
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.shape import Shape
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
@@ -137,8 +137,13 @@ def test_a_scratch_directory_that_is_not_there(tmp_path: pathlib.Path) -> None:
 class Archive:
     """An archive that offers what it is told, and whose packages have nothing in them."""
 
+    offered, way_out = Apt.offered, Apt.way_out
+
     def __init__(self, **offers: str) -> None:
         self.offers = {name.replace("_", "-"): depends for name, depends in offers.items()}
+
+    def headers_name(self, release: str) -> str:
+        return f"linux-headers-{release}"
 
     def offer(self, name: str, _version: str | None = None) -> Offer | None:
         depends = self.offers.get(name)
