@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..packages import families
@@ -125,19 +125,28 @@ class Debs(Program):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
 
-    def back(self, before: Mapping[str, str], former: Mapping[str, str]) -> list[str]:
-        """Former versions in, what came in out, half-done packages finished; what was done, as lines.
+    def own(self, data: Mapping[str, Any]) -> set[str]:
+        """What of the packages the transaction of snapshot ``data`` moves: named by apt, or of the kernel.
+
+        All else came or went by somebody else's hand: a cut-off run may be days old when it is taken back.
+        """
+        moved = set(data["moved"])
+        return {name for name in {*data["packages"], *self.packages()}
+                if name in moved or name.partition(":")[0] in moved or data["release"] in name}
+
+    def back(self, before: Mapping[str, str], former: Mapping[str, str], own: Collection[str]) -> list[str]:
+        """Former versions in, what of ``own`` came in out, half-done packages finished; what was done, as lines.
 
         Works on whatever a cut-off transaction left: dpkg itself, unlike apt, does not mind.
         """
         done = []
         now = self.packages()
-        again = [path for name, path in former.items() if now.get(name) != before.get(name) and os.path.exists(path)]
+        again = [path for name, path in former.items() if _differs(name, before, now) and os.path.exists(path)]
         if again:
             self._call(["dpkg", *_CONF, "--force-downgrade", "--force-depends", "--force-hold", "-i", *again],
                        "putting former packages back", TIMEOUT)
             done += [f"{os.path.basename(path)[:-len('.deb')]} is back at its former version" for path in again]
-        came = sorted(name for name in now if name not in before)
+        came = sorted(name for name in now if name not in before and name in own)
         if came:
             self._call(["dpkg", "--force-depends", "--force-remove-reinstreq", "--force-hold", "--purge", *came],
                        "taking out what came in", TIMEOUT)
@@ -170,3 +179,8 @@ class Debs(Program):
             if which:
                 self._call(["apt-mark", verb, *sorted(which)], "setting marks")
         return [f"marks of {', '.join(sorted(now ^ was))} are as they were"] if now != was and names else []
+
+
+def _differs(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether a package is another than before. apt leaves out the architecture that dpkg puts behind shared ones."""
+    return any(now.get(full) != state for full, state in before.items() if full == name or full.startswith(f"{name}:"))

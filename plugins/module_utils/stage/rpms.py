@@ -9,12 +9,12 @@ package, a kmod) comes back from the repositories.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .program import TIMEOUT, Program, Runner
 
-_FORMAT = r"%{NAME}\t%{VERSION}-%{RELEASE}\t%{ARCH}\n"
+_FORMAT = r"%{NAME}\t%{VERSION}-%{RELEASE}\t%{ARCH}\t%{INSTALLTID}\n"
 
 
 class Rpms(Program):
@@ -26,11 +26,15 @@ class Rpms(Program):
 
     def packages(self) -> dict[str, str]:
         """Every installed package by name, version and architecture: kernels are there several times."""
+        return dict.fromkeys(self._transactions(), "i")
+
+    def _transactions(self) -> dict[str, str]:
+        """The same with the transaction of rpm in which each came in."""
         found = {}
         for line in self._call(["rpm", "-qa", "--qf", _FORMAT], "reading the packages").splitlines():
-            name, version, arch = line.split("\t")
+            name, version, arch, transaction = line.split("\t")
             if name != "gpg-pubkey":
-                found[f"{name}-{version}.{arch}"] = "i"
+                found[f"{name}-{version}.{arch}"] = transaction
         return found
 
     @staticmethod
@@ -51,11 +55,31 @@ class Rpms(Program):
         """Nothing to keep: kernels stand beside each other."""
         return {}
 
-    def back(self, before: Mapping[str, str], former: Mapping[str, str]) -> list[str]:
-        """What came in out, what went away back in; what was done, as lines."""
+    def own(self, data: Mapping[str, Any]) -> set[str]:
+        """What the transaction of snapshot ``data`` brought in, replaced or took out.
+
+        That is what was asked for, what rpm brought in together with it, and what these took the place of. All else
+        came or went by somebody else's hand: a cut-off run may be days old when it is taken back. (libzypp may install
+        each package by itself: what one needed then stays.)
+        """
+        now, before = self._transactions(), data["packages"]
+        came = {name for name in now if name not in before}
+        asked = [self.spec(name, version) for name, version in data["wanted"].items()]
+        mine = {name for name in came
+                if data["release"] in name or any(name.startswith(f"{spec}.") or _stem(name) == spec for spec in asked)}
+        together = {now[name] for name in mine} - {"(none)"}
+        mine |= {name for name in came if now[name] in together}
+        replaced, left = {_stem(name) for name in mine}, {_stem(name) for name in now}
+        # where a former version is still there, the one that went was one of several kernels, and a person's to remove
+        stay = {_stem(name) for name in before if name in now}
+        return mine | {name for name in before if name not in now and _stem(name) not in stay
+                       and (_stem(name) in replaced or _stem(name) not in left)}
+
+    def back(self, before: Mapping[str, str], former: Mapping[str, str], own: Collection[str]) -> list[str]:
+        """What of ``own`` came in out, what of it went away back in; what was done, as lines."""
         now = self.packages()
-        came = sorted(name for name in now if name not in before)
-        gone = sorted(name for name in before if name not in now)
+        came = sorted(name for name in now if name not in before and name in own)
+        gone = sorted(name for name in before if name not in now and name in own)
         done = []
         if came:
             keep = [name for name in came if any(_stem(name) == _stem(other) for other in gone)]

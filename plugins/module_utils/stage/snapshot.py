@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .. import atomic
@@ -223,8 +223,9 @@ def discard(root: str) -> None:
     shutil.rmtree(at(root, f"{DIRECTORY}/stage"), ignore_errors=True)
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: str) -> list[str]:
-    """What is not as it was, in sentences."""
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: str, own: Collection[str],
+                holds: Collection[str]) -> list[str]:
+    """What is not as it was, in sentences; of packages those of ``own``, of holds those on names of ``holds``."""
     found = []
     for path in sorted({*before["boot"], *after["boot"]}):
         was, now = before["boot"].get(path), after["boot"].get(path)
@@ -238,10 +239,11 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: st
         found.append(f"/lib/modules/{release} is still there")
     found += [f"DKMS still has {path}" for path in after["dkms"] if path not in before["dkms"] and release in path]
     found += [f"DKMS lacks {path}" for path in before["dkms"] if path not in after["dkms"]]
-    for name in sorted({*before["packages"], *after["packages"]}):
+    for name in sorted(own):
         if before["packages"].get(name) != after["packages"].get(name):
             found.append(f"package {name} is {after['packages'].get(name) or 'gone'}, was "
                          f"{before['packages'].get(name) or 'not there'}")
-    if before["held"] != after["held"]:
-        found.append(f"held is {', '.join(sorted(set(after['held']) ^ set(before['held'])))} differently")
+    otherwise = (set(after["held"]) ^ set(before["held"])) & set(holds)
+    if otherwise:
+        found.append(f"held is {', '.join(sorted(otherwise))} differently")
     return found

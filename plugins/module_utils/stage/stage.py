@@ -189,11 +189,16 @@ class Stage:
         self.store.step("undo")
         self.backend.wait_for_lock(self.lock_timeout)
         outcome = Outcome("taken back", True)
-        outcome.lines += self.manager.back(data["packages"], data["former"])
+        # kept, since half of it may be out already when a way back that was cut off begins again
+        own = self.manager.own(data) | set(data.get("own", ()))
+        data["own"] = sorted(own)
+        snapshot.save(self.root, data)
+        outcome.lines += self.manager.back(data["packages"], data["former"], own)
         outcome.lines += snapshot.restore(self.root, data, data["release"])
         outcome.lines += self.manager.mark(data)
-        outcome.lines += self._holds(data)
-        left = snapshot.differences(data, self._look(list(data["moved"])), data["release"])
+        holds = self._held_by_us(data)
+        outcome.lines += self._holds(data, holds)
+        left = snapshot.differences(data, self._look(list(data["moved"])), data["release"], own, holds)
         if left:
             raise StageError(f"kernel {data['release']} was taken back, but {'; '.join(left)}. Put that right by hand "
                              f"before this host is restarted; {snapshot.PATH} says how it was")
@@ -201,10 +206,15 @@ class Stage:
         self._end()
         return outcome
 
-    def _holds(self, data: Mapping[str, Any]) -> list[str]:
+    def _held_by_us(self, data: Mapping[str, Any]) -> set[str]:
+        """Names whose holds are put back: what moved, and what the records say. Others may be a person's, and newer."""
+        sets = [*data["records"].get("holds", {}).values(), *self.store.read()["holds"].values()]
+        return {*data["moved"], *data["wanted"], *(name for names in sets for name in names)}
+
+    def _holds(self, data: Mapping[str, Any], ours: set[str]) -> list[str]:
         rows = self.backend.installed()
-        now = {name for name, found in rows.items() if any(row.held for row in found)}
-        was = set(data["held"])
+        now = {name for name, found in rows.items() if any(row.held for row in found)} & ours
+        was = set(data["held"]) & ours
         if now == was:
             return []
         # whose a hold is stands in the state file: without that ours would look like a person's

@@ -64,12 +64,33 @@ def test_what_a_cut_off_dpkg_left_is_put_right() -> None:
         calls.append(list(argv))
         return Result(0, next(tables) if argv[0] == "dpkg-query" else "")
 
-    done = Debs(fake).back({"meta": "1 i", "other": "1 i"}, {"meta": "/proc/self/exe"})
+    done = Debs(fake).back({"meta": "1 i", "other": "1 i"}, {"meta": "/proc/self/exe"}, {"new", "meta"})
     dpkg = [call for call in calls if call[0] == "dpkg"]
     assert "-i" in dpkg[0] and "--force-downgrade" in dpkg[0]
     assert dpkg[1][-2:] == ["--purge", "new"] and "--force-remove-reinstreq" in dpkg[1]
     assert dpkg[2][-2:] == ["--configure", "-a"]
     assert done[1:] == ["new is out", "other is configured"]
+
+
+def test_of_a_debians_packages_those_are_taken_back_that_the_resolver_named_or_that_are_of_the_kernel() -> None:
+    now = ("linux-image-6.1.0-57-amd64\t2\tii \nlinux-image-amd64\t2\tii \nlibelf1:amd64\t2\tii \n"
+           "linux-modules-6.1.0-57-amd64\t2\tii \npostgresql\t15\tii \nopenssl\t3.0.15\tii \n")
+    before = {"linux-image-amd64": "1 i", "libelf1:amd64": "1 i", "openssl": "3.0.14 i"}
+    data = {"packages": before, "moved": ["libelf1", "linux-image-6.1.0-57-amd64", "linux-image-amd64"],
+            "release": "6.1.0-57-amd64"}
+    assert says(now).own(data) == {"libelf1:amd64", "linux-image-6.1.0-57-amd64", "linux-image-amd64",
+                                   "linux-modules-6.1.0-57-amd64"}
+    calls: list[list[str]] = []
+
+    def fake(argv: Sequence[str], **_more: object) -> Result:
+        calls.append(list(argv))
+        return Result(0, now if argv[0] == "dpkg-query" else "")
+
+    debs = Debs(fake)
+    debs.back(before, {"libelf1": "/proc/self/exe"}, debs.own(data))
+    dpkg = [call for call in calls if call[0] == "dpkg"]
+    assert dpkg[0][-2:] == ["-i", "/proc/self/exe"], "shared between architectures, known by apt's name"
+    assert dpkg[1][-3:] == ["--purge", "linux-image-6.1.0-57-amd64", "linux-modules-6.1.0-57-amd64"]
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not here")
@@ -109,7 +130,30 @@ def test_rpm_erases_what_came_in() -> None:
 
     def fake(argv: Sequence[str], **_more: object) -> Result:
         calls.append(list(argv))
-        return Result(0, "kernel-core\t5.14-1\tx86_64\nkernel-core\t5.14-2\tx86_64\n" if argv[1] == "-qa" else "")
+        return Result(0, "kernel-core\t5.14-1\tx86_64\t1\nkernel-core\t5.14-2\tx86_64\t2\n" if argv[1] == "-qa" else "")
 
-    done = Rpms(fake, "dnf").back({"kernel-core-5.14-1.x86_64": "i"}, {})
+    done = Rpms(fake, "dnf").back({"kernel-core-5.14-1.x86_64": "i"}, {}, {"kernel-core-5.14-2.x86_64"})
     assert calls[-1] == ["rpm", "-e", "--nodeps", "kernel-core-5.14-2.x86_64"] and len(done) == 1
+
+
+def test_of_rpms_those_are_taken_back_that_came_or_went_in_the_kernels_transaction() -> None:
+    """A person has updated openssl, installed htop and removed the oldest kernel since the run was cut off."""
+    before = dict.fromkeys(["kernel-core-5.14-1.x86_64", "kernel-core-5.14-2.x86_64",
+                            "linux-firmware-20240101-1.noarch", "openssl-3.0-1.x86_64", "kmod-zfs-2-1.x86_64"], "i")
+    rows = [("kernel-core", "5.14-2", "x86_64", 10), ("kernel-core", "5.14-3", "x86_64", 20),
+            ("linux-firmware", "20250101-1", "noarch", 20), ("openssl", "3.0-2", "x86_64", 30),
+            ("htop", "3-1", "x86_64", 30)]
+    calls: list[list[str]] = []
+
+    def fake(argv: Sequence[str], **_more: object) -> Result:
+        calls.append(list(argv))
+        return Result(0, "".join("\t".join(map(str, row)) + "\n" for row in rows) if argv[1] == "-qa" else "")
+
+    data = {"packages": before, "release": "5.14-3.x86_64", "wanted": {"kernel-core": "5.14-3"}}
+    rpms = Rpms(fake, "dnf")
+    own = rpms.own(data)
+    assert own == {"kernel-core-5.14-3.x86_64", "linux-firmware-20250101-1.noarch", "linux-firmware-20240101-1.noarch",
+                   "kmod-zfs-2-1.x86_64"}
+    rpms.back(before, {}, own)
+    assert calls[-2] == ["rpm", "-e", "--nodeps", "kernel-core-5.14-3.x86_64"]
+    assert calls[-1][0] == "dnf" and calls[-1][-2:] == ["kmod-zfs-2-1.x86_64", "linux-firmware-20240101-1.noarch"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import transaction
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages.base import Package
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.publish import MARK
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import Result
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage import complete, snapshot
@@ -45,8 +46,13 @@ class FakeManager:
     def keep(self, moved: Mapping[str, tuple[str | None, str]], into: str) -> dict[str, str]:
         return {name: old for name, (old, _new) in moved.items() if old}
 
-    def back(self, before: Mapping[str, str], former: Mapping[str, str]) -> list[str]:
-        self.table = dict(before)
+    def own(self, data: Mapping[str, Any]) -> set[str]:
+        return set(data["moved"])
+
+    def back(self, before: Mapping[str, str], former: Mapping[str, str], own: Collection[str]) -> list[str]:
+        for name in own:
+            self.table.pop(name, None)
+        self.table.update({name: state for name, state in before.items() if name in own})
         return ["linux-image-amd64 is back at its former version"]
 
     lost = staticmethod(Debs.lost)
@@ -212,6 +218,45 @@ def test_a_cut_off_run_is_finished_where_it_is(stage: Stage, root: pathlib.Path)
     assert (root / f"boot/vmlinuz-{NEW}").exists() and stage.store.read()["open"] is None
 
 
+def test_what_others_did_since_a_run_was_cut_off_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run may come days later: automatic upgrades and people have been at work."""
+    ours = {"linux-image-amd64": {"why": "x", "at": "2026-11-01"}}
+    stage.store.update(lambda state: state["holds"].update(kernel=ours))
+    stage.manager.table["openssl"] = "3.0.14 i"  # type: ignore[union-attr]
+    stage.open(WISH, check=False)
+    stage.manager.install(5)  # type: ignore[union-attr]
+    stage.manager.table.update(openssl="3.0.15 i", postgresql="15 i")  # type: ignore[union-attr]
+    held: dict[str, bool] = {"linux-image-amd64": False, "docker-ce": True}
+    rows = {name: [Package(name, name, "1", state)] for name, state in held.items()}
+    asked: list[tuple[list[str], list[str]]] = []
+
+    def set_holds(hold: Iterable[str], release: Iterable[str], _timeout: float) -> float:
+        asked.append((list(hold), list(release)))
+        rows["linux-image-amd64"] = [Package("linux-image-amd64", "linux-image-amd64", "1", True)]
+        return 0.0
+
+    monkeypatch.setattr(stage.backend, "installed", lambda: rows)
+    monkeypatch.setattr(stage.backend, "set_holds", set_holds)
+    assert stage.recover(check=False).how == "taken back"
+    table = stage.manager.packages()
+    assert table["openssl"] == "3.0.15 i" and table["postgresql"] == "15 i"
+    assert f"linux-image-{NEW}" not in table and table["linux-image-amd64"] == "6.1.170-3 i"
+    assert asked == [(["linux-image-amd64"], [])], "ours is held again, a person's newer hold is left"
+
+
+def test_a_way_back_that_was_cut_off_knows_what_it_began_with(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.open(WISH, check=False)
+    stage.manager.install()  # type: ignore[union-attr]
+    with monkeypatch.context() as cut:
+        cut.setattr(snapshot, "restore", lambda *_args: (_ for _ in ()).throw(OSError("the power went")))
+        with pytest.raises(OSError, match="the power went"):
+            stage.undo()
+    monkeypatch.setattr(stage.manager, "own", lambda _data: set())
+    stage.manager.table[f"linux-image-{NEW}"] = "6.1.192-3 H"  # type: ignore[union-attr]
+    stage.undo()
+    assert f"linux-image-{NEW}" not in stage.manager.packages()
+
+
 def test_cut_off_before_the_first_package(stage: Stage) -> None:
     stage.store.begin("run-0", "gpu_kernel", "bring in kernel x")
     outcome = stage.recover(check=False)
@@ -253,7 +298,7 @@ def test_what_cannot_be_put_back_is_named(stage: Stage, root: pathlib.Path) -> N
 def test_packages_that_do_not_come_back_are_named(stage: Stage) -> None:
     stage.open(WISH, check=False)
     stage.manager.install()  # type: ignore[union-attr]
-    stage.manager.back = lambda before, former: []  # type: ignore[method-assign,union-attr]
+    stage.manager.back = lambda before, former, own: []  # type: ignore[method-assign,union-attr]
     with pytest.raises(StageError, match=f"package linux-image-{NEW} is 6.1.192-3 i, was not there"):
         stage.undo()
 
