@@ -58,3 +58,15 @@ def test_no_package_manager_is_named(role: str) -> None:
     found = [path.stem for path in (ROOT / f"roles/{role}/tasks").glob("*.yml") for task in tasks(read(role, path.stem))
              if any(module in task for module in modules)]
     assert found == []
+
+
+def test_a_kernel_has_its_menu_entry_before_the_host_is_drained_and_the_trial_is_armed() -> None:
+    """Cut off between packages and menu, the next run finds a whole kernel that no menu knows."""
+    steps = list(tasks(read("gpu_kernel", "trial")))
+    names = ("baremetal.nvidia.boot_default", "ansible.builtin.include_tasks", "baremetal.nvidia.boot_once")
+    entry, drain, armed = (next(n for n, one in enumerate(steps) if name in one) for name in names)
+    assert entry < drain < armed
+    asked = steps[entry]["baremetal.nvidia.boot_default"]
+    assert "former" in asked["release"], "the default stays"
+    assert asked["entries"] == ["{{ __gpu_kernel_former }}", "{{ __gpu_kernel_tried }}"]
+    assert steps[drain]["ansible.builtin.include_tasks"] == "{{ gpu_drain_tasks }}"
