@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ..model import version as versions
 from ..model.facts import each
 from ..rules.context import Candidate, Context
-from ..rules.lockstep import LOCKSTEP, component_of
+from ..rules.lockstep import LOCKSTEP, component_of, of_branch
 from . import family
 
 
@@ -71,13 +71,27 @@ def host_has(context: Context, version: str | None) -> bool:
 
 
 def package_names(context: Context, component: str, version: str, source: str) -> list[str]:
-    """Return the names that a component has for a driver version, those of the driver's own source first."""
-    names: list[str] = []
+    """Return the names that a component has for a driver version, those of the driver's own source first.
+
+    Where the matrix has no name of that source, the installed package tells it: Ubuntu's archive has
+    libnvidia-nscq-580, NVIDIA's repository for EL has nvidia-imex.
+    """
+    branch, names = versions.branch_of(version), []
     for one in dict.fromkeys((source, "nvidia", "distro")):
         row = context.packaging.fabric_package(component, version, one)
         if row is not None:
-            names += [family.fill(name, versions.branch_of(version), version) for name in row.packages[:1]]
-    return list(dict.fromkeys(names))
+            names += [family.fill(name, branch, version) for name in row.packages[:1]]
+        elif one == source:
+            names += _as_installed(context, component, branch)
+    return list(dict.fromkeys([*names, *_as_installed(context, component, branch)]))
+
+
+def _as_installed(context: Context, component: str, branch: str) -> list[str]:
+    """Return the names of a component's installed packages with another branch in them: they are its next ones."""
+    installed = context.host.packages.installed
+    return [of_branch(name, branch) for name in sorted(installed)
+            if component_of(name) == component and not name.startswith("cuda-drivers")
+            ] if isinstance(installed, dict) else []
 
 
 def _of_own_version(context: Context, component: str, candidate: Candidate) -> dict[str, str | None]:
@@ -118,6 +132,8 @@ def _version(
         if known:
             return None, None
     own = context.packaging.fabric_package(component, candidate.version or "", candidate.source)
+    if own is None and component != "fabricmanager" and component in present(context) and names:
+        return names[0], None  # it is there under a name that no row has: its version is known with the lists
     if own is None or not names:
         return None, None
     pattern = own.version_pattern

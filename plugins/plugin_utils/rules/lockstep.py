@@ -26,6 +26,11 @@ def component_of(name: str) -> str | None:
     return _KINDS.get(_BRANCH.sub("", name))
 
 
+def of_branch(name: str, branch: str) -> str:
+    """Return a package's name with another branch in it, where it has one: libnvidia-nscq-570 as libnvidia-nscq-580."""
+    return _BRANCH.sub(f"-{branch}", name)
+
+
 def out_of_step(context: Context) -> Iterator[tuple[str, str, str, str]]:
     """Yield title, package, its version and the driver's, for each installed part that is of another version."""
     installed, driver = context.host.packages.installed, context.installed

@@ -207,3 +207,53 @@ def test_one_mirror_for_driver_and_toolkit_is_one_source() -> None:
     policy["gpu_toolkit_repository"] = {**mirror, "url": "https://mirror.example/toolkit"}
     decisions = plan(hosts.fresh("rhel 9.8"), policy)["decisions"]
     assert [one["name"] for one in decisions["toolkit"]["repositories"]] == ["baremetal-nvidia-container-toolkit"]
+
+
+# ---- parts of the driver beside it
+
+
+def nscq(branch: str, version: str) -> dict[str, str]:
+    """Return the parts of the fabric as Ubuntu's archive has them: the branch in their names, whatever the branch."""
+    return {f"{name}-{branch}": f"{version}-{ARCHIVE}" for name in ("nvidia-fabricmanager", "libnvidia-nscq")}
+
+
+def switched(*branches: tuple[str, str]) -> dict[str, Any]:
+    """Return a host of Ubuntu with NVSwitches and R570 with NSCQ from the archive, which has these branches."""
+    facts = offers(hosts.fresh("ubuntu 24.04", ("h100",), 4), {"dkms": "3", "gcc-13": "13"})
+    for branch, version in (("570", "570.211.01"), *branches):
+        offers(facts, {**ubuntu("-server", branch=branch, version=version), **nscq(branch, version)})
+    done = as_planned.carry_out(facts, plan(facts, {"gpu_driver_branch": "570"}))
+    done["packages"]["installed"].update(nscq("570", "570.211.01"))
+    return done
+
+
+def test_parts_of_the_archive_move_within_the_archive() -> None:
+    done = switched(("580", "580.178.04"))
+    made = plan(done, {"gpu_driver_branch": "580"})["decisions"]["driver"]
+    assert made["source"] == "distro" and made["fabric"] == nscq("580", "580.178.04")
+    assert {"nvidia-fabricmanager-570", "libnvidia-nscq-570"} <= set(made["remove"])
+
+
+def test_a_part_that_the_archive_has_not_is_named_and_no_other_source_is_taken_for_it_when_that_is_asked_for() -> None:
+    done = switched(("580", "580.178.04"))
+    del done["packages"]["available"]["libnvidia-nscq-580"]
+    made = plan(done, {"gpu_driver_branch": "580", "gpu_driver_source": "distro"})
+    assert made["verdict"] == "blocked"
+    (said,) = [one for one in made["findings"] if one["rule"] == "DRV008"]
+    assert "NSCQ 580.178.04 is needed, and libnvidia-nscq-580 is not on offer" in said["summary"]
+
+
+@pytest.mark.parametrize(("name", "offered", "title"), [
+    ("nvidia-imex", "nvidia-imex", "IMEX"), ("libnvidia-nscq-580", "libnvidia-nscq", "NSCQ")])
+def test_parts_of_el_move_in_lock_step_or_keep_the_driver_out(name: str, offered: str, title: str) -> None:
+    policy = {"gpu_driver_branch": "580", "gpu_driver_method": "dkms"}
+    done = settled(el9(gpu="h100"), policy)
+    done["packages"]["installed"][name] = "580.178.04-1"
+    made = plan(done, policy)
+    assert [(one["action"], one["target"]) for one in made["changes"]] == [("hold", name)], "it is held with the driver"
+    made = plan(done, {"gpu_driver_branch": "595"})
+    assert made["verdict"] == "blocked"
+    assert [f"{title} 595.91.07 is needed, and {offered} is not on offer" in one["summary"]
+            for one in made["findings"] if one["rule"] == "DRV008"] == [True]
+    moved = plan(offers(done, {offered: "595.91.07-1"}), {"gpu_driver_branch": "595"})["decisions"]["driver"]
+    assert moved["version"] == "595.91.07" and moved["fabric"] == {offered: "595.91.07-1"}
