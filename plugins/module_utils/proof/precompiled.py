@@ -19,6 +19,9 @@ from .errors import ProofError
 
 Runner = Callable[..., Any]
 _OBJECTS = ".o"
+_PART = ".mod.o"  # one for each module, beside the objects that it is linked from
+_SIGNATURE = ".sig"
+_ARCH = re.compile(r"\.(x86_64|aarch64)\Z")
 _LINKED_ON_HOST = re.compile(r"^linux-modules-nvidia-(?P<rest>\d{3}(?:-server)?-\d\S*)$")
 
 
@@ -53,11 +56,11 @@ def check(tree: str, what: str, *, release: str, driver: str, flavour: str | Non
           run: Runner) -> dict[str, Any]:
     """What the nvidia module in ``tree`` says of itself, as far as it agrees. Raises ProofError naming each fault.
 
-    Ubuntu's proprietary modules come as objects that are linked on the host: of those only the path tells the release.
+    Modules that come as objects are linked on the host: of those only the path tells what they are for.
     """
     files = [path for path in module_files(tree) if modinfo.stem_of(path).replace("-", "_").startswith("nvidia")]
     if not files:
-        return _objects(tree, what, release)
+        return _objects(tree, what, release, driver, signed)
     modules = [modinfo.read(path, run) for path in files]
     wrong = []
     for module in modules:
@@ -80,9 +83,26 @@ def _linked(path: str) -> bool:
     return any(part in path for part in ("/extra/", "/updates/", "/weak-updates/"))
 
 
-def _objects(tree: str, what: str, release: str) -> dict[str, Any]:
-    objects = [path for where, _dirs, names in os.walk(tree) for name in names
-               if name.endswith(_OBJECTS) and f"/{release}/" in (path := os.path.join(where, name))]
-    if not objects:
-        raise ProofError(f"{what} holds no module for kernel {release}", release)
-    return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in objects), "signer": None}
+def _objects(tree: str, what: str, release: str, driver: str, signed: bool) -> dict[str, Any]:
+    """What is linked on the host: Ubuntu's proprietary modules, and those of NVIDIA's repositories for RHEL.
+
+    Ubuntu's lie below /lib/modules/RELEASE. NVIDIA's lie below /usr/lib64/nvidia/TARGET/DRIVER/RELEASE, the release
+    without its architecture, each beside the signature that is put behind it once it is linked.
+
+    Source: kmod-nvidia.spec of https://github.com/NVIDIA/yum-packaging-precompiled-kmod (branch rhel9, 1bdb2d6).
+    """
+    paths = [os.path.join(where, name) for where, _dirs, names in os.walk(tree) for name in names
+             if name.endswith(_OBJECTS)]
+    own = [path for path in paths if f"/{release}/" in path]
+    parts = [path for path in paths if f"/{driver}/{_ARCH.sub('', release)}/" in path and path.endswith(_PART)]
+    if own:
+        return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in own), "signer": None}
+    names = sorted(os.path.basename(path)[: -len(_PART)] for path in parts)
+    if "nvidia" not in names:
+        raise ProofError(f"{what} holds no module for kernel {release} and driver {driver}", release)
+    bare = sorted(os.path.basename(path)[: -len(_PART)] for path in parts
+                  if not os.path.isfile(f"{path[: -len(_PART)]}{_SIGNATURE}"))
+    if signed and bare:
+        raise ProofError(f"{what} is not what kernel {release} needs: it has no signature for {', '.join(bare)}",
+                         release)
+    return {"modules": names, "signer": None}

@@ -1,13 +1,14 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ubuntu's proprietary modules: the package that is named has only the script that links them on the host."""
+"""Modules that are linked on the host: Ubuntu's proprietary ones, and those of NVIDIA's repositories for RHEL."""
 from __future__ import annotations
 
 import pathlib
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import precompiled
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
 
 RELEASE = "6.8.0-149-generic"
 
@@ -44,3 +45,45 @@ def test_the_objects_are_fetched_and_opened_with_it(tmp_path):
     found = precompiled.check(tree, name, release=RELEASE, driver="580.178.04", flavour="proprietary", signed=False,
                               run=lambda *_words, **_options: None)
     assert found == {"modules": ["nvidia"], "signer": None}
+
+
+EL, DRIVER = "5.14.0-611.30.1.el9_7.x86_64", "580.178.04"
+
+
+def kmod(tree: pathlib.Path, driver: str = DRIVER, kernel: str = "5.14.0-611.30.1.el9_7", without: str = "") -> None:
+    """Lay out what kmod-nvidia-580.178.04-5.14.0-611.30.1 holds: objects, signatures and a linker, no module."""
+    folder = tree / "usr/lib64/nvidia/x86_64-redhat-linux-gnu" / driver / kernel
+    for name in ("nvidia.mod.o", "nvidia.sig", "nvidia/nv-interface.o", "nvidia/nv-kernel.o", "nvidia-uvm.mod.o",
+                 "nvidia-uvm.sig", "nvidia-uvm/nvidia-uvm.o"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if name != without:
+            (folder / name).write_text("x")
+    (tree / f"usr/share/nvidia-{kernel}").mkdir(parents=True)
+    (tree / f"usr/share/nvidia-{kernel}/module-common.lds").write_text("x")
+
+
+def opened(tree: pathlib.Path, signed: bool = True) -> dict[str, object]:
+    return precompiled.check(str(tree), "kmod-nvidia", release=EL, driver=DRIVER, flavour="proprietary", signed=signed,
+                             run=lambda *_words, **_options: None)
+
+
+def test_nvidias_kmods_are_known_by_the_folder_of_driver_and_kernel(tmp_path: pathlib.Path) -> None:
+    kmod(tmp_path)
+    assert opened(tmp_path) == {"modules": ["nvidia", "nvidia-uvm"], "signer": None}
+
+
+@pytest.mark.parametrize("other", [{"driver": "580.159.03"}, {"kernel": "5.14.0-611.5.1.el9_7"},
+                                   {"without": "nvidia.mod.o"}])
+def test_a_kmod_of_another_driver_or_kernel_or_without_its_main_module_is_refused(
+    tmp_path: pathlib.Path, other: dict[str, str]
+) -> None:
+    kmod(tmp_path, **other)
+    with pytest.raises(ProofError, match=f"holds no module for kernel {EL} and driver {DRIVER}"):
+        opened(tmp_path)
+
+
+def test_a_kmod_without_a_signature_is_refused_where_the_kernel_insists(tmp_path: pathlib.Path) -> None:
+    kmod(tmp_path, without="nvidia-uvm.sig")
+    with pytest.raises(ProofError, match="no signature for nvidia-uvm"):
+        opened(tmp_path)
+    assert opened(tmp_path, signed=False)["modules"] == ["nvidia", "nvidia-uvm"]
