@@ -97,7 +97,9 @@ class Boot:
     """What the boot loader does, and the trial of a kernel that is under way."""
 
     loader: Maybe[str]
+    menu: Maybe[str]
     default_mode: Maybe[str]
+    configured_default: Maybe[str]
     env_writable: Maybe[bool]
     env_reason: Maybe[str]
     next_entry: Maybe[str]
@@ -360,7 +362,9 @@ def _boot(reader: Reader) -> Boot:
         watchdog = or_none(reader.text("boot.watchdog.identity")) or or_none(reader.text("boot.watchdog.device")) or "a"
     return Boot(
         loader=reader.text("boot.loader"),
+        menu=reader.text("boot.menu"),
         default_mode=reader.text("boot.default_mode"),
+        configured_default=reader.text("boot.configured_default"),
         env_writable=reader.flag("boot.env_writable"),
         env_reason=reader.text("boot.env_reason"),
         next_entry=reader.text("boot.next_entry"),

@@ -154,3 +154,16 @@ def _boot(context: Context) -> Iterator[Change]:
         yield Change(ROLE, "boot_default", wanted, f"mode {host.default_mode}", "mode saved")
     elif host.default_boot is None and host.loader is not UNKNOWN:
         yield Change(ROLE, "boot_default", wanted, None, wanted)
+    else:
+        yield from _settings_of_boot(context, wanted)
+
+
+def _settings_of_boot(context: Context, wanted: str) -> Iterator[Change]:
+    """Yield the setting by which the default, right as it is now, would move with the next kernel or the next menu."""
+    here = context.host.boot
+    if here.update_default is True:
+        yield Change(ROLE, "boot_default", wanted, "UPDATEDEFAULT=yes", "UPDATEDEFAULT=no",
+                     why="a kernel that comes in, by whatever way, would make itself the default")
+    elif here.menu == "grub_cfg" and isinstance(here.configured_default, str) and here.configured_default != "saved":
+        yield Change(ROLE, "boot_default", wanted, f"GRUB_DEFAULT={here.configured_default}", "GRUB_DEFAULT=saved",
+                     why="the next menu that is generated would not follow the saved default")
