@@ -21,10 +21,10 @@ def gpu_pods(cluster: Any, options: Any) -> dict[str, Any]:
         raise AnsibleFilterError(f"gpu_pods: {error}") from error
 
 
-def gpu_pods_judged(cluster: Any, pods: Any, logs: Any, plans: Any = ()) -> dict[str, list[str]]:
+def gpu_pods_judged(cluster: Any, pods: Any, logs: Any, plans: Any = (), unread: Any = None) -> dict[str, list[str]]:
     """Return what differs, or say what cannot be compared."""
     try:
-        return made.judge(*(edge.plain(one) for one in (cluster, list(pods), logs, list(plans))))
+        return made.judge(*(edge.plain(one) for one in (cluster, list(pods), logs, list(plans), dict(unread or {}))))
     except (edge.EdgeError, AttributeError, TypeError, KeyError) as error:
         raise AnsibleFilterError(f"gpu_pods_judged: {error}") from error
 

@@ -79,10 +79,11 @@ def _pod(node: clusters.Node, resource: str, options: Mapping[str, Any]) -> dict
 
 
 def judge(facts: Mapping[str, Any], seen: Sequence[Mapping[str, Any]], logs: Mapping[str, str],
-          plans: Sequence[Mapping[str, Any]] = ()) -> dict[str, list[str]]:
+          plans: Sequence[Mapping[str, Any]] = (), unread: Mapping[str, str] | None = None) -> dict[str, list[str]]:
     """Return ``{differs, busy, proved}`` in words, from pods as they ended, their logs by name, and plans of hosts.
 
-    A pod for which no GPU was free says nothing of its node: ``busy``.
+    ``unread``: by the name of the pod, why its log could not be read. A pod for which no GPU was free says nothing of
+    its node: ``busy``.
     """
     here = clusters.read(facts)
     wanted = _planned(plans, here)
@@ -90,8 +91,11 @@ def judge(facts: Mapping[str, Any], seen: Sequence[Mapping[str, Any]], logs: Map
     for pod in sorted(seen, key=lambda one: str(chart.at(one, "metadata.name"))):
         name = str((chart.at(pod, "metadata.annotations") or {}).get(_NODE))
         phase, words = chart.text(pod, "status.phase"), waiting.holds(pod)
-        log = logs.get(str(chart.at(pod, "metadata.name")), "")
-        if phase == "Succeeded":
+        pod_name = str(chart.at(pod, "metadata.name"))
+        log, untold = logs.get(pod_name, ""), (unread or {}).get(pod_name)
+        if phase == "Succeeded" and untold:
+            found["differs"].append(f"{name}: nvidia-smi ended well, but what it said cannot be read: {untold}")
+        elif phase == "Succeeded":
             node = here.node_of(name) if here is not None else None
             wrong = _compare(name, log, node, wanted.get(name))
             found["differs"] += wrong

@@ -43,11 +43,11 @@ def test_a_node_that_offers_nothing_is_named():
     assert _pods(_node("g1", {}))["differs"][0].startswith("g1 has GPUs, and offers none")
 
 
-def _judge(log, phase="Succeeded", status=None, plans=(), **labels):
+def _judge(log, phase="Succeeded", status=None, plans=(), unread=None, **labels):
     facts = {"version": "1.34", "nodes": [_node("g1", **labels)]}
     pod = {"metadata": {"name": "p", "annotations": {"baremetal.nvidia/node": "g1"}},
            "status": {"phase": phase, **(status or {})}}
-    return gpu_pods.judge(facts, [pod], {"p": log}, plans)
+    return gpu_pods.judge(facts, [pod], {"p": log}, plans, unread)
 
 
 def test_what_agrees_is_proved():
@@ -76,3 +76,9 @@ def test_pods_that_fail_wait_or_find_no_free_gpu():
     full = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "Insufficient nvidia.com/gpu"}]}
     assert _judge("", "Pending", full)["busy"] and not _judge("", "Pending", full)["differs"]
     assert "names no GPU" in _judge("No devices were found")["differs"][0]
+
+
+def test_a_log_that_may_not_be_read_is_not_taken_for_an_empty_one():
+    judged = _judge("", unread={"p": "the user may not do this (pods/log is forbidden)"})
+    assert judged["proved"] == [] and judged["differs"] == [
+        "g1: nvidia-smi ended well, but what it said cannot be read: the user may not do this (pods/log is forbidden)"]
