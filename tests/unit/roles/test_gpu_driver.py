@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
 
@@ -69,6 +70,37 @@ def test_the_reboot_waits_long_and_needs_the_module() -> None:
     assert task["ansible.builtin.reboot"]["reboot_timeout"] == "{{ gpu_driver_reboot_timeout }}"
     assert task["ansible.builtin.reboot"]["test_command"] == "test -e /proc/driver/nvidia/version"
     assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["gpu_driver_reboot_timeout"] >= 1800
+
+
+def test_only_the_restart_itself_is_told_as_a_host_that_did_not_come_back() -> None:
+    entries = yaml.safe_load((ROLE / "tasks/reboot.yml").read_text())
+    (block,) = [task for task in tasks(entries) if "rescue" in task]
+    assert "is not back" in block["rescue"][0]["ansible.builtin.fail"]["msg"]
+    assert ["ansible.builtin.reboot" in task for task in block["block"]] == [True]
+    assert [task for task in tasks(entries) if "so the host is not rebooted" in str(task.get("ansible.builtin.assert"))]
+
+
+@pytest.mark.parametrize(("known", "busy"), [({"processes": 0}, False), ({"processes": 2}, True), ({}, True)])
+@pytest.mark.parametrize("path", ["gpu_driver/tasks/reboot.yml", "gpu_kernel/tasks/trial.yml"])
+def test_a_host_of_which_the_processes_are_not_known_counts_as_busy(
+        path: str, known: dict[str, int], busy: bool) -> None:
+    that = [task["ansible.builtin.assert"]["that"]
+            for task in tasks(yaml.safe_load((ROOT / "roles" / path).read_text()))
+            if "processes" in str(task.get("ansible.builtin.assert", {}).get("that"))]
+    (look,) = [one for each in that for one in ([each] if isinstance(each, str) else each) if "processes" in one]
+    rendered = jinja2.Environment()
+    rendered.filters["bool"] = bool
+    facts = {"driver": known}
+    stays = rendered.compile_expression(look)(__gpu_driver_facts=facts, ansible_facts={"gpu_facts": facts})
+    assert stays is not busy
+
+
+def test_a_module_that_did_not_load_is_no_change() -> None:
+    (task,) = [task for task in all_tasks()
+               if task.get("ansible.builtin.command", {}).get("argv") == ["modprobe", "nvidia"]]
+    for rc, changed in ((0, True), (1, False)):
+        told = jinja2.Environment().compile_expression(task["changed_when"])(__gpu_driver_modprobe={"rc": rc})
+        assert told is changed
 
 
 def test_nothing_before_the_proof_changes_a_driver_package() -> None:
