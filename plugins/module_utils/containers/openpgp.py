@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -62,6 +63,15 @@ def fingerprints(content: bytes) -> list[str]:
     found = [_fingerprint(body) for tag, body, _raw in _packets(binary(content)) if tag == _PUBLIC_KEY]
     if not found:
         raise KeyFault("there is no public key in it")
+    return found
+
+
+def readable(content: bytes) -> list[str]:
+    """As :func:`fingerprints`, of armored keys one after the other; those that cannot be read are left out."""
+    found = []
+    for block in _ARMOR.finditer(content):
+        with contextlib.suppress(KeyFault):
+            found += fingerprints(block[0])
     return found
 
 

@@ -58,13 +58,12 @@ def read(ctx: Context, manager: str, found: Iterable[rpmdb.Rpm]) -> None:
     ctx.set("packages.advisories", rows)
 
 
-def texts(ctx: Context, patterns: Iterable[str]) -> Iterator[str]:
-    """The files' texts, unpacked; one that cannot be is left out."""
+def texts(ctx: Context, patterns: Iterable[str], subject: str = "packages.advisories") -> Iterator[str]:
+    """The files' texts, unpacked; one that cannot be is told among what is unknown of ``subject``."""
     for pattern in patterns:
         for path in ctx.tree.expand(pattern):
-            text = unpacked(ctx, path)
-            if text:
-                yield text
+            with ctx.attempt(f"{subject}[{path}]"):
+                yield unpacked(ctx, path)
 
 
 def of(text: str, names: set[str]) -> Iterator[Advisory]:
@@ -92,17 +91,18 @@ def _day(text: str) -> str | None:
 
 
 def unpacked(ctx: Context, path: str) -> str:
-    """The text of a metadata file; empty where it cannot be unpacked."""
+    """The text of a metadata file. Raises OSError or ValueError where it cannot be unpacked."""
+    if path.endswith(".zst"):
+        answer = run_bytes(["zstd", "-dcq", ctx.tree.real(path)], timeout=ctx.command_timeout, limit=_LARGEST)
+        if answer.rc != 0:
+            raise ValueError(f"{path} cannot be unpacked: zstd ended with status {answer.rc}")
+        return answer.out.decode("utf-8", "replace")
+    data = ctx.tree.read_bytes(path, _LARGEST)
     try:
-        if path.endswith(".zst"):
-            answer = run_bytes(["zstd", "-dcq", ctx.tree.real(path)], timeout=ctx.command_timeout, limit=_LARGEST)
-            data = answer.out if answer.rc == 0 else b""
-        else:
-            data = ctx.tree.read_bytes(path, _LARGEST)
-            if path.endswith(".gz"):
-                data = zlib.decompress(data, 47)
-            elif path.endswith(".xz"):
-                data = lzma.decompress(data)
-    except (OSError, zlib.error, lzma.LZMAError):
-        return ""
+        if path.endswith(".gz"):
+            data = zlib.decompress(data, 47)
+        elif path.endswith(".xz"):
+            data = lzma.decompress(data)
+    except (zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} cannot be unpacked: {error}") from error
     return data.decode("utf-8", "replace")

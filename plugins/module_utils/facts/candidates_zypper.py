@@ -43,7 +43,7 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
 def _modules(ctx: Context, found: list[Candidate]) -> None:
     """Set which KMPs fit each candidate; where nobody can tell, the reason stands in unknown."""
     kernels = {(name, version) for one in found for name, version in one.packages.items() if _IMAGE.match(name)}
-    provided, required = kmps.of(list(advisories.texts(ctx, [_PRIMARY])), kernels)
+    provided, required = kmps.of(list(advisories.texts(ctx, [_PRIMARY], "kernel.candidates[].modules")), kernels)
     listed = ctx.run(["rpm", "-qa", "--queryformat", rpmdb.QUERY, "nvidia-*-kmp-*"])
     for one in rpmdb.parse(listed.out) if listed.ok else []:
         answer = ctx.run(["rpm", "-q", "--requires", one.name])

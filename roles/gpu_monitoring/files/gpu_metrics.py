@@ -148,7 +148,10 @@ def ask(program, timeout):
 
 
 def kernel_log(path="/dev/kmsg"):
-    """The records of the kernel's ring buffer, without waiting for new ones. Each is "prio,seq,microseconds,-;text"."""
+    """The records of the kernel's ring buffer, without waiting for new ones. Each is "prio,seq,microseconds,-;text".
+
+    Raises OSError for a log that cannot be read to its end: half of it would count as quiet GPUs.
+    """
     found = []
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -159,8 +162,6 @@ def kernel_log(path="/dev/kmsg"):
                 return found
             except BrokenPipeError:    # overwritten while it was read: go on with the next
                 continue
-            except OSError:
-                return found
             if not record:
                 return found
             found.append(record.decode("utf-8", "replace"))

@@ -159,6 +159,26 @@ def test_xids_go_to_their_gpu(tmp_path: pathlib.Path, monkeypatch: pytest.Monkey
     assert len(quiet) == 1 and "xid=" not in quiet[0]
 
 
+def test_a_kernel_log_that_ends_in_an_error_is_no_quiet_one(
+        tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [b"4,1,100,-;NVRM: Xid (PCI:0000:17:00): 79\n", OSError(5, "Input/output error")]
+
+    def read(_fd: int, _size: int) -> bytes:
+        record = records.pop(0)
+        if isinstance(record, OSError):
+            raise record
+        return record  # type: ignore[return-value]
+
+    real = gpu_metrics.kernel_log
+    (tmp_path / "kmsg").touch()
+    monkeypatch.setattr(gpu_metrics, "kernel_log", lambda: real(str(tmp_path / "kmsg")))
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_metrics.os, "read", read)
+        values = _values(gpu_metrics.collect("/bin/false", 20, False))
+    assert not [key for key in values if "XID" in key]
+    assert "XIDs are not counted: [Errno 5]" in capsys.readouterr().err and records == []
+
+
 def test_gpus_on_the_bus_are_counted(tmp_path: pathlib.Path) -> None:
     for name, vendor, kind, driver in (("a", "0x10de", "0x030200", "nvidia"), ("b", "0x10de", "0x030000", "vfio-pci"),
                                        ("c", "0x10de", "0x068000", "nvidia"), ("d", "0x8086", "0x030000", "i915"),

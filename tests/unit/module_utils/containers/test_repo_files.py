@@ -80,6 +80,13 @@ def test_fresh_host_then_nothing_more(source: PackageSource, rpm: Rpm, tmp_path:
     assert not again.changed, again.actions
 
 
+def test_an_old_key_among_rpms_own_changes_nothing(source: PackageSource, rpm: Rpm) -> None:
+    rpm.keys = openpgp.armored(key(b"old", version=3))
+    assert source.set(wish(), check=False).changed
+    again = source.set(wish(), check=False)
+    assert not again.changed, again.actions
+
+
 def test_a_key_that_rpm_does_not_take_is_told(tmp_path: pathlib.Path, rpm: Rpm) -> None:
     def refusing(argv: list[str], **_options: Any) -> SimpleNamespace:
         return SimpleNamespace(rc=1, out="", err="error: key 1 import failed.")

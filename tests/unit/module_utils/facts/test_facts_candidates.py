@@ -344,6 +344,20 @@ def test_advisories_for_newer_kernels_are_told_with_their_day(host, path, pack):
         "since": "2026-10-20", "cves": ["CVE-2026-1001", "CVE-2026-1002"]}}}
 
 
+@pytest.mark.parametrize(("name", "content"), [("1-updateinfo.xml.gz", b"torn"), ("1-updateinfo.xml.xz", b"torn"),
+                                               ("1-updateinfo.xml.zst", b"torn")])
+def test_advisories_that_cannot_be_read_are_told_beside_those_that_can(host, name, content):
+    for path, data in ((f"a/repodata/{name}", content), ("b/repodata/2-updateinfo.xml", RED_HAT.encode())):
+        target = host.root / "var/cache/dnf" / path
+        target.parent.mkdir(parents=True)
+        target.write_bytes(data)
+    context = Context(AsHost(str(host.root)), runner=Programs())
+    advisories.read(context, "dnf", [rpmdb.Rpm("kernel-core", "0", "5.14.0-687.5.3.el9_8", "x86_64")])
+    assert list(context.facts["packages"]["advisories"]) == ["kernel-core"]
+    (told,) = context.unknown.items()
+    assert told[0] == f"packages.advisories[/var/cache/dnf/a/repodata/{name}]" and "cannot be unpacked" in told[1]
+
+
 @pytest.mark.parametrize(("date", "day"), [("1793232000", "2026-10-29"), ("2026-10-29 00:00:00", "2026-10-29"), ("soon", None)])
 def test_the_day_of_an_advisory_as_red_hat_and_suse_write_it(date, day):
     text = UPDATEINFO.replace("<id>S-9001</id>", f'<id>S-9001</id><issued date="{date}"/>')
