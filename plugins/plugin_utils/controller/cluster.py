@@ -104,8 +104,10 @@ def _crd(one: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def _release(status: object) -> dict[str, Any] | None:
     if not isinstance(status, Mapping) or not status or status.get("status") == "uninstalled":
         return None
-    version = str(status.get("chart") or "").rpartition("-v")[2] or str(status.get("app_version") or "")
-    return {"version": f"v{version.removeprefix('v')}", "values": dict(status.get("values") or {}),
+    named = re.search(r"-v?(\d+\.\d.*)\Z", str(status.get("chart") or ""))    # mirrors leave the v out
+    version = named[1] if named else str(status.get("app_version") or "")
+    values = status.get("release_values", status.get("values"))    # the first from kubernetes.core 6.6, alone from 8.0
+    return {"version": f"v{version.removeprefix('v')}", "values": dict(values or {}),
             "revision": status.get("revision"), "status": status.get("status"),
             "updated": _epoch(status.get("updated"))}
 

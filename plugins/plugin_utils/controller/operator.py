@@ -11,7 +11,7 @@ from typing import Any
 from ..model import chart
 from ..model import cluster as clusters
 from ..planner import plan_fleet
-from ..planner.operator import cover, nodes, sharing
+from ..planner.operator import cover, nodes, sharing, unplanned
 from . import cluster, waiting
 
 _IMMUTABLE = {"driverType": "gpu", "usePrecompiled": False}    # with defaults; CEL rules of the CRD: self == oldSelf
@@ -30,11 +30,19 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     here = clusters.read(facts)
     if wanted is None or here is None:
         return None
-    hosts = [str(one.get("host")) for one in plans if (one.get("decisions") or {}).get("operator")]
+    own = nodes.of_their_own(plans, wanted["values"])
+    wanted["labels"] = {**wanted["labels"], **own}
+    names = here.nodes_of(str(one.get("host")) for one in plans)
+    labels = {names[host]: told for host, told in wanted["labels"].items() if host in names}
+    hosts = [names[host] for one in plans if (host := str(one.get("host"))) in names
+             and ((one.get("decisions") or {}).get("operator") or host in own)]
     by_objects = bool(chart.flag(wanted["values"], "driver.nvidiaDriverCRD.enabled"))
-    wanted["nodes"] = nodes.differing(here, wanted["labels"], hosts, by_objects)
-    wanted["patches"] = nodes.patches(wanted["nodes"], nodes.marks(here, wanted["labels"], wanted["nodes"]))
-    wanted["sharing"] = sharing.to_do(here, wanted["sharing"])
+    wanted["nodes"] = nodes.differing(here, labels, hosts, by_objects)
+    wanted["patches"] = nodes.patches(wanted["nodes"], nodes.marks(here, labels, wanted["nodes"]))
+    others = sharing.unplanned(here, set(names.values()))
+    if others:
+        wanted["values_after"] = None
+    wanted["sharing"] = sharing.to_do(here, _by_node(wanted["sharing"], names), others)
     there = {one.name: one.spec for one in here.drivers}
     wanted["replaced"] = []
     for one in wanted["drivers"]:
@@ -42,7 +50,7 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
         if fields:
             wanted["replaced"].append({"name": one["name"], "fields": fields})
     wanted["unused"] = _unused(here, wanted)
-    wanted["unproved"] = cover.problems(here, wanted)
+    wanted["unproved"] = [*cover.problems(here, wanted), *unplanned.problems(here, wanted, set(names.values()))]
     same = (here.installed == wanted["version"] and here.installed_values == wanted["values"] and not wanted["nodes"]
             and not wanted["unused"]
             and all(one["name"] in there and not list(_lost(one["spec"], there[one["name"]]))
@@ -55,6 +63,12 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     wanted["former"] = None if same else before
     wanted["former_after"] = before if same and wanted["values_after"] is not None else None
     return dict(wanted)
+
+
+def _by_node(shared: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return what hosts share by with the names of their nodes; hosts that are none are left out."""
+    return {**shared, "labels": {names[host]: told for host, told in shared["labels"].items() if host in names},
+            "may_stop": [names[host] for host in shared["may_stop"] if host in names]}
 
 
 def immutable(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ _GPU_LABELS = (
 _SYSTEMS = (("ubuntu", "ubuntu"), ("rocky", "rocky"), ("red hat enterprise linux coreos", "rhcos"),
             ("red hat", "rhel"), ("alma", "almalinux"), ("debian", "debian"), ("suse linux enterprise", "sles"))
 DRIVER_LABEL = "nvidia.com/gpu.deploy.driver"
+TOOLKIT_LABEL = "nvidia.com/gpu.deploy.container-toolkit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,18 @@ class Cluster:
         """Return the node that a host is: by name, or the only one with GPUs."""
         found = self._by_name.get(host) or self._by_name.get(host.split(".")[0])
         return found or (self.gpu_nodes[0] if len(self.gpu_nodes) == 1 else None)
+
+    def nodes_of(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Return the nodes that hosts are, by name; a host that is none is left out.
+
+        Beside hosts of other clusters a guess (the short name, the only node with GPUs) is right for one of them at
+        most: it counts where nobody else could be that node.
+        """
+        listed = list(hosts)
+        sure = {host: self._by_name[host].name for host in listed if host in self._by_name}
+        guessed = {host: node.name for host in listed if host not in sure and (node := self.node_of(host)) is not None}
+        times = Counter([*sure.values(), *guessed.values()])
+        return {**sure, **{host: name for host, name in guessed.items() if times[name] == 1}}
 
 
 def read(cluster: object) -> Cluster | None:

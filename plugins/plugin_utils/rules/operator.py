@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import chart
-from ..model.cluster import DRIVER_LABEL, Node
+from ..model.cluster import DRIVER_LABEL, TOOLKIT_LABEL, Node
 from ..model.operator import OperatorDecision
 from ..model.version import try_loose
 from . import operator_releases
@@ -60,7 +60,7 @@ def two_owners(context: Context) -> Iterator[Hit]:
                   severity=None if context.wishes.driver_owner == "host" else "warning")
     there = context.host.containers.toolkit
     asked = chart.flag(decision.values, "toolkit.enabled")
-    kept_away = _kept_away(context, "nvidia.com/gpu.deploy.container-toolkit")
+    kept_away = _kept_away(context, TOOLKIT_LABEL)
     if asked and isinstance(there, str) and context.host.containers.owner == "host" and not kept_away:
         yield Hit("toolkit.enabled", f"toolkit.enabled is true in the operator's values, but the host has toolkit "
                                      f"{there} and containerd is set up for it",

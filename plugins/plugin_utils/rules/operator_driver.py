@@ -39,7 +39,10 @@ def definitions(context: Context, node: Node | None) -> list[Mapping[str, Any]]:
         driver = chart.at(decision.values, "driver")
         return [driver] if isinstance(driver, Mapping) else [{}]
     objects = context.cluster.drivers if context.cluster is not None and node is not None else ()
-    served = [one.spec for one in objects if node is not None and one.takes(node)]
+    # As it will be: labels lead the node to another object, and what is planned goes over what has its name.
+    after = node.labelled(decision.labels) if node is not None else None
+    names = {one["name"] for one in decision.drivers}
+    served = [one.spec for one in objects if after is not None and one.takes(after) and one.name not in names]
     return [*(one["spec"] for one in decision.drivers), *served]
 
 

@@ -11,12 +11,11 @@ from itertools import pairwise
 from typing import Any
 
 from ...model import chart
-from ...model.cluster import DRIVER_LABEL
+from ...model.cluster import DRIVER_LABEL, TOOLKIT_LABEL
 from ...model.version import try_loose
 from . import driver_settings, metrics, sharing
 from .objects import DEFAULT_SINCE, LABEL, spec
 
-_TOOLKIT_LABEL = "nvidia.com/gpu.deploy.container-toolkit"
 _DRIVER_KEYS = ("version", "usePrecompiled", "kernelModuleType", "useOpenKernelModules")
 _SETTLED_BELOW = ("driver.nvidiaDriverCRD.", "dcgmExporter.config")
 _SETTLED = ("driver", "toolkit", "driver.enabled", "toolkit.enabled", "driver.nvidiaDriverCRD",
@@ -65,7 +64,7 @@ def _has(one: Mapping[str, Any], part: str) -> bool:
 
 def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]]) -> None:
     """Switch on what some nodes need, and keep it from those that have it by themselves."""
-    for part, label, kept_away in (("driver", DRIVER_LABEL, "pre-installed"), ("toolkit", _TOOLKIT_LABEL, "false")):
+    for part, label, kept_away in (("driver", DRIVER_LABEL, "pre-installed"), ("toolkit", TOOLKIT_LABEL, "false")):
         without = [host for host, one in decided.items() if not _has(one, part)]
         if not without or len(without) == len(decided):
             continue

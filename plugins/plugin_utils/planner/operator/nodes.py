@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...model.cluster import DRIVER_LABEL, Cluster
+from ...model import chart
+from ...model.cluster import DRIVER_LABEL, TOOLKIT_LABEL, Cluster
 from ...model.operator import OperatorDecision
 from ...rules import operator as rules
 from ...rules.context import Context
@@ -24,6 +25,27 @@ def mend(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         decision.labels.setdefault(label, "true")
     if rules.without_its_driver(context, decision, node):
         decision.labels.setdefault(DRIVER_LABEL, None)
+
+
+def of_their_own(plans: Iterable[Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
+    """Return labels by host for hosts that want nothing of the operator: where it comes all the same, it keeps away.
+
+    Before the first installation only hosts whose driver the operator brings know of it.
+    """
+    found: dict[str, dict[str, str | None]] = {}
+    for one in plans:
+        decisions = one.get("decisions") or {}
+        if decisions.get("operator"):
+            continue
+        labels: dict[str, str | None] = {}
+        own_driver = chart.text(decisions, "driver.owner") == "host" and chart.text(decisions, "driver.version")
+        if own_driver and chart.flag(values, "driver.enabled", True):
+            labels[DRIVER_LABEL] = "pre-installed"
+        if chart.text(decisions, "toolkit.version") and chart.flag(values, "toolkit.enabled", True):
+            labels[TOOLKIT_LABEL] = "false"
+        if labels:
+            found[str(one.get("host"))] = labels
+    return found
 
 
 def differing(

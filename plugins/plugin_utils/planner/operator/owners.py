@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...model import chart
-from ...model.cluster import Cluster
+from ...model.cluster import TOOLKIT_LABEL, Cluster
 from ...model.operator import OperatorDecision, Owner
 from ...rules.context import Context
 
@@ -17,9 +17,13 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Fill in the owners and the two switches of the chart."""
     asked = chart.flag(decision.values, "driver.enabled")
     decision.driver_owner = _driver(context, here, asked)
+    if here.values is None and decision.driver_owner == "host":    # what is installed is said for other nodes
+        asked = None
     if asked is None and decision.driver_owner != "none":
         chart.put(decision.values, "driver.enabled", decision.driver_owner == "operator")
     asked = chart.flag(decision.values, "toolkit.enabled")
+    if here.values is None and _keeps_toolkit_away(context, here):
+        asked = None
     decision.toolkit_owner = _toolkit(context, here, asked, decision.driver_owner)
     if asked is None:
         chart.put(decision.values, "toolkit.enabled", decision.toolkit_owner == "operator")
@@ -39,6 +43,12 @@ def _driver(context: Context, here: Cluster, asked: bool | None) -> Owner:
     return "operator" if asked else "none"
 
 
+def _keeps_toolkit_away(context: Context, here: Cluster) -> bool:
+    """Say whether the host's node has the label that keeps the operator's toolkit away."""
+    node = here.node_of(context.name)
+    return node is not None and node.labels.get(TOOLKIT_LABEL) == "false"
+
+
 def has_own_driver(context: Context) -> bool:
     """Say whether the host has a driver that no container of the operator brought."""
     driver = context.host.driver
@@ -53,7 +63,7 @@ def _toolkit(context: Context, here: Cluster, asked: bool | None, driver: Owner)
     containers = context.host.containers
     if containers.owner == "operator" or not context.uses_containers:
         return "operator"
-    if isinstance(containers.toolkit, str):
+    if isinstance(containers.toolkit, str) or (driver != "operator" and _keeps_toolkit_away(context, here)):
         return "host"
     before = chart.flag(here.installed_values, "toolkit.enabled")
     if before is not None:

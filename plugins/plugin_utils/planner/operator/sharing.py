@@ -8,7 +8,7 @@ The labels are not among those of the decision: a node is emptied before its GPU
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,8 +227,13 @@ def together(told: Mapping[str, Mapping[str, Any]]) -> Shared:
                   differing)
 
 
-def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the role is to change: ``{config_maps, gone, nodes}``.
+def unplanned(here: Cluster, planned: Collection[str]) -> list[Mapping[str, str]]:
+    """Return the labels of nodes in groups that are not among the nodes of this run: what they rely on stays."""
+    return [node.labels for node in here.nodes if node.name not in planned and GROUP_LABEL in node.labels]
+
+
+def to_do(here: Cluster, wanted: Mapping[str, Any], others: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """Return what the role is to change: ``{config_maps, gone, nodes}``; ``others`` is what :func:`unplanned` found.
 
     ``config_maps`` have name, data, what they are to say ``first``, while nodes still have their former labels, and
     keys that are no longer wanted (``stale``); ``gone`` are those of ours that nobody needs. ``nodes`` have name,
@@ -236,11 +241,12 @@ def to_do(here: Cluster, wanted: Mapping[str, Any]) -> dict[str, Any]:
     layout of MIG that is to come, which pods have to start again to see what is new in a ConfigMap (``restart``, by
     their label ``app``), and whether an earlier run left it ``cordoned``.
     """
-    maps = [_map(here, name, data) for name, data in wanted["config_maps"].items()]
+    maps = [_map(here, name, _with_theirs(here, name, data, others)) for name, data in wanted["config_maps"].items()]
     nodes = [_node(here, host, labels, wanted) for host, labels in wanted["labels"].items()]
     open_ = {one["name"] for one in nodes if one is not None}
     nodes += [_node(here, one.name, {}, wanted) for one in here.nodes if one.cordoned and one.name not in open_]
-    gone = [name for name in (PLUGIN_MAP, MIG_MAP) if name in here.config_maps and name not in wanted["config_maps"]]
+    ours = () if others else (PLUGIN_MAP, MIG_MAP)
+    gone = [name for name in ours if name in here.config_maps and name not in wanted["config_maps"]]
     return {"config_maps": maps, "gone": gone, "nodes": [one for one in nodes if one is not None]}
 
 
@@ -256,6 +262,20 @@ def _node(here: Cluster, host: str, labels: Mapping[str, str | None], wanted: Ma
     return {"name": node.name, "labels": changes, "empty": _disturbs(here, node.labels, changes, wanted),
             "may_stop": host in wanted["may_stop"], "restart": _readers(here, changes), "cordoned": node.cordoned,
             "layout": changes.get(mig.LAYOUT) or (node.labels.get(mig.LAYOUT) if node.cordoned else None)}
+
+
+def _with_theirs(
+    here: Cluster, name: str, data: Mapping[str, str], others: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Return what a ConfigMap is to say with what nodes that this run does not plan ask for by their labels."""
+    there = here.config_maps.get(name) or {}
+    if name == PLUGIN_MAP:
+        keys = {labels.get(sharing_groups.CONFIG_LABEL, "") for labels in others}
+        return {**{key: str(text) for key, text in there.items() if key in keys}, **data}
+    old, new = _layouts(there.get(MIG_KEY)), _layouts(data[MIG_KEY])
+    asked = {labels.get(mig.LAYOUT, "") for labels in others}
+    kept = {layout: entries for layout, entries in old.items() if layout in asked and layout not in new}
+    return {MIG_KEY: _text({"version": "v1", "mig-configs": {**new, **kept}})} if kept else dict(data)
 
 
 def _map(here: Cluster, name: str, data: Mapping[str, str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
+import pytest
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller import cluster, operator
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.model import cluster as clusters
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner.operator import nodes
@@ -75,6 +76,22 @@ def test_a_release_that_was_uninstalled_with_its_history_is_none() -> None:
                        "updated": "2026-11-30 11:33:01.123456789 +0100 CET"}
     told = cluster.shape(read)["operator"]
     assert told["updated"] == 1796034781 and told["status"] == "pending-upgrade"
+
+
+@pytest.mark.parametrize("told", [{"values": {"a": 1}}, {"release_values": {"a": 1}},
+                                  {"release_values": {"a": 1}, "values": {"a": 1}}])
+def test_values_of_a_release_are_read_by_their_older_and_newer_name(told: dict[str, Any]) -> None:
+    read = {"version": "v1.34.1", "namespaces": [{"metadata": {"name": "kube-system", "uid": "u"}}],
+            "release": {"chart": "gpu-operator-v26.7.0", "status": "deployed", **told}}
+    assert cluster.shape(read)["operator"]["values"] == {"a": 1}
+
+
+@pytest.mark.parametrize("told", [{"chart": "gpu-operator-v26.7.0"}, {"chart": "gpu-operator-26.7.0"},
+                                  {"app_version": "v26.7.0"}])
+def test_the_release_of_a_chart_has_a_v_also_where_a_mirror_left_it_out(told: dict[str, Any]) -> None:
+    read = {"version": "v1.34.1", "namespaces": [{"metadata": {"name": "kube-system", "uid": "u"}}],
+            "release": {"status": "deployed", **told}}
+    assert cluster.shape(read)["operator"]["version"] == "v26.7.0"
 
 
 def test_trouble_is_told_with_conditions_pods_and_nodes() -> None:

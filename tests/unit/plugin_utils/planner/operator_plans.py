@@ -11,6 +11,7 @@ from typing import Any
 
 import run
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller.operator import for_cluster
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner import plan
 
 NOW = datetime.date(2026, 11, 30)
@@ -206,3 +207,22 @@ def made(wanted: Wanted, release: str) -> list[dict[str, Any]]:
         plan(name, {**facts, "host": name}, {**policy, "gpu_operator_version": release}, matrix.load(), NOW, cluster)
         for name, policy in zip(names, wanted.hosts, strict=True)
     ]
+
+
+def cluster(*names: str, **more: Any) -> dict[str, Any]:
+    """Return a new cluster of nodes with these names."""
+    node = HOST["cluster"]["nodes"][0]
+    nodes = [{**node, "name": name, "labels": {**node["labels"], "kubernetes.io/hostname": name}} for name in names]
+    return {**copy.deepcopy(HOST["cluster"]), "uid": "u", "nodes": nodes, **more}
+
+
+def planned(where: dict[str, Any], name: str, policy: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    """Return the plan of a host with its cluster."""
+    return plan(name, {**HOST["facts"], "host": name, **facts}, policy, matrix.load(), NOW, where)
+
+
+def fleet(where: dict[str, Any], **policies: dict[str, Any]) -> dict[str, Any]:
+    """Return what is made of the plans of hosts, by name with their policies."""
+    made = for_cluster([planned(where, name.replace("_", "-"), one) for name, one in policies.items()], where)
+    assert made is not None
+    return made

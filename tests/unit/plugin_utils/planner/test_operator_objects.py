@@ -2,14 +2,10 @@
 """NVIDIADriver objects: what the values say of the driver stands in them, and each node has one and one alone."""
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.controller.operator import for_cluster
-from ansible_collections.baremetal.nvidia.plugins.plugin_utils.planner import plan
-from operator_plans import HOST, NOW, OPERATOR
+from operator_plans import OPERATOR, cluster, fleet
 
 OLD = {**OPERATOR, "gpu_driver_version": "550.90.07"}
 AROUND = {
@@ -21,20 +17,6 @@ AROUND = {
     "daemonsets": {"tolerations": [{"key": "team", "operator": "Exists"}]}, "gds": {"enabled": True},
     "gdrcopy": {"enabled": True, "version": "v2.5"},
 }
-
-
-def cluster(*names: str, **more: Any) -> dict[str, Any]:
-    node = HOST["cluster"]["nodes"][0]
-    nodes = [{**node, "name": name, "labels": {**node["labels"], "kubernetes.io/hostname": name}} for name in names]
-    return {**copy.deepcopy(HOST["cluster"]), "uid": "u", "nodes": nodes, **more}
-
-
-def fleet(where: dict[str, Any], **policies: dict[str, Any]) -> dict[str, Any]:
-    plans = [plan(name.replace("_", "-"), {**HOST["facts"], "host": name}, policy, matrix.load(), NOW, where)
-             for name, policy in policies.items()]
-    made = for_cluster(plans, where)
-    assert made is not None
-    return made
 
 
 @pytest.mark.parametrize("policies", [{"a": OPERATOR}, {"a": OPERATOR, "b": OLD}])
