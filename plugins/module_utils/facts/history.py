@@ -47,8 +47,9 @@ def _newest(rows: Iterable[Row]) -> list[Row]:
     return found[:MOST]
 
 
-def _row(when: float, command: str, user: str | None, moved: Iterable[str]) -> Row | None:
-    wanted = sorted({name for name in moved if names.KERNEL_OR_DRIVER.match(name)})
+def _row(when: float, command: str, user: str | None, moved: Iterable[tuple[str, str]]) -> Row | None:
+    """``moved``: names, and how each is shown."""
+    wanted = sorted({shown for name, shown in moved if names.KERNEL_OR_DRIVER.match(name)})
     if not wanted:
         return None
     # what says most about a kernel comes first: the names with a version in them
@@ -56,6 +57,11 @@ def _row(when: float, command: str, user: str | None, moved: Iterable[str]) -> R
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     text = " ".join(masking.text(command).split())[:_MOST_COMMAND]
     return {"when": stamp, "command": text, "user": user, "names": wanted[:_MOST_NAMES]}
+
+
+def _shown(name: str, version: str, arch: str) -> str:
+    """An rpm package; a kernel's with its version, since its name is that of every kernel."""
+    return f"{name}-{version}.{arch}" if names.KERNEL.match(name) else name
 
 
 def _local(text: str) -> float:
@@ -114,7 +120,7 @@ def _apt_stanzas(text: str) -> Iterator[Row]:
         if "Start-Date" not in fields:
             continue
         moved = {
-            match
+            (match, match)
             for verb in _APT_MOVES
             for match in re.findall(r"(?:^|, )([a-z0-9][a-z0-9.+-]*)(?::[a-z0-9]+)? \(", fields.get(verb, ""))
         }
@@ -139,7 +145,8 @@ def dnf(tree: Tree) -> Iterator[Row]:
         yield from _transactions(
             tree,
             _DNF4,
-            "SELECT t.id, t.dt_begin, t.user_id, 'dnf ' || coalesce(t.cmdline, ''), r.name FROM trans t "
+            "SELECT t.id, t.dt_begin, t.user_id, 'dnf ' || coalesce(t.cmdline, ''), "
+            "r.name, r.version || '-' || r.release, r.arch FROM trans t "
             "JOIN trans_item i ON i.trans_id = t.id JOIN rpm r ON r.item_id = i.item_id "
             f"WHERE i.action NOT IN ({skipped}) AND t.id > (SELECT max(id) FROM trans) - {_LATEST_TRANSACTIONS}",
         )
@@ -148,18 +155,20 @@ def dnf(tree: Tree) -> Iterator[Row]:
             yield from _transactions(
                 tree,
                 path,
-                "SELECT t.id, t.dt_begin, t.user_id, coalesce(t.description, ''), n.name FROM trans t "
+                "SELECT t.id, t.dt_begin, t.user_id, coalesce(t.description, ''), "
+                "n.name, r.version || '-' || r.release, m.name FROM trans t "
                 "JOIN trans_item i ON i.trans_id = t.id JOIN rpm r ON r.item_id = i.item_id "
-                "JOIN pkg_name n ON n.id = r.name_id JOIN trans_item_action a ON a.id = i.action_id "
+                "JOIN pkg_name n ON n.id = r.name_id JOIN arch m ON m.id = r.arch_id "
+                "JOIN trans_item_action a ON a.id = i.action_id "
                 "WHERE a.name NOT IN ('Reinstall', 'Reason Change') "
                 f"AND t.id > (SELECT max(id) FROM trans) - {_LATEST_TRANSACTIONS}",
             )
 
 
 def _transactions(tree: Tree, path: str, query: str) -> Iterator[Row]:
-    found: dict[int, tuple[int, int, str, set[str]]] = {}
-    for ident, begin, uid, command, name in _rows(tree.real(path), query):
-        found.setdefault(ident, (begin, uid, command, set()))[3].add(name)
+    found: dict[int, tuple[int, int, str, set[tuple[str, str]]]] = {}
+    for ident, begin, uid, command, name, version, arch in _rows(tree.real(path), query):
+        found.setdefault(ident, (begin, uid, command, set()))[3].add((name, _shown(name, version, arch)))
     for begin, uid, command, moved in found.values():
         row = _row(begin, command, _user(tree, uid), moved)
         if row:
@@ -196,7 +205,7 @@ def zypper(tree: Tree) -> Iterator[Row]:
         return
     raw = _tail(tree.real(_ZYPP), size)
     command: tuple[float, str, str | None] = (0.0, "", None)
-    moved: set[str] = set()
+    moved: set[tuple[str, str]] = set()
     for line in raw.splitlines():
         fields = line.split("|")
         if len(fields) < 4 or line.startswith("#"):
@@ -213,11 +222,12 @@ def zypper(tree: Tree) -> Iterator[Row]:
         elif verb in ("install", "remove"):
             if not moved and not command[1]:
                 command = (when, "", None)
-            moved.add(fields[2].strip())
+            name, version, arch = (field.strip() for field in [*fields[2:5], ""][:3])
+            moved.add((name, _shown(name, version, arch)))
     yield from _one(command, moved)
 
 
-def _one(command: tuple[float, str, str | None], moved: set[str]) -> Iterator[Row]:
+def _one(command: tuple[float, str, str | None], moved: set[tuple[str, str]]) -> Iterator[Row]:
     row = _row(command[0], command[1], command[2], moved)
     if row:
         yield row

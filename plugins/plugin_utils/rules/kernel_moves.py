@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 
 from ..model.facts import each
-from ..model.host import Module
+from ..model.host import Kernel, Module
 from ..model.packages import Command
 from . import kernels
 from .context import Context
@@ -165,14 +165,14 @@ def holds_gone(context: Context) -> Iterator[Hit]:
     sources=[_DESIGN],
 )
 def kernel_came(context: Context) -> Iterator[Hit]:
-    """Fires for an installed kernel that we have not proved and that a command of the package log brought."""
+    """Fires for an installed kernel without a proof that a command of the package log brought since we hold kernels."""
     if not isinstance(context.host.proved, tuple) or not context.host.proved or not context.wants_driver:
         return
     for kernel in each(context.host.kernels):
         if kernel.release in context.host.proved or kernel.image is not True:
             continue
-        command = _command(context, [kernel.release])
-        if command is not None:
+        command, since = _command(context, _words(kernel)), context.host.held_since
+        if command is not None and not (isinstance(since, str) and command.when < since):
             yield Hit(kernel.release, f"{kernel.release} came in without a proof{_said(command)}")
 
 
@@ -190,7 +190,7 @@ def default_moved(context: Context) -> Iterator[Hit]:
     if default in host.proved or default == context.boot or context.boot not in host.proved:
         return
     yield Hit(default, f"the boot loader starts {default} by default, not {context.boot}, which was proved"
-                       f"{_by(context, [default])}")
+                       f"{_by(context, _words(host.kernel(default)) or [default])}")
 
 
 @plan_rule(
@@ -207,7 +207,7 @@ def module_gone(context: Context) -> Iterator[Hit]:
         lost = kernel.module is None or (isinstance(kernel.module, Module) and not kernels.has_module(kernel))
         if kernel.release in context.host.proved and kernel.image is True and lost:
             yield Hit(kernel.release, f"{kernel.release} was proved and has no nvidia module any more"
-                                      f"{_by(context, [kernel.release, 'nvidia'])}")
+                                      f"{_by(context, [*_words(kernel), 'nvidia'])}")
 
 
 @plan_rule(
@@ -253,6 +253,13 @@ def offers_unknown(context: Context) -> Iterator[Hit]:
 
 def _few(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _words(kernel: Kernel | None) -> list[str]:
+    """How the package log may name a kernel: rpm's names have neither a flavour like +rt nor SUSE's like -default."""
+    if kernel is None:
+        return []
+    return [kernel.release, *([kernel.image_package] if isinstance(kernel.image_package, str) else [])]
 
 
 def _command(context: Context, words: Iterable[str]) -> Command | None:

@@ -103,8 +103,9 @@ def test_a_damaged_log_is_named(host, as_host):
 DNF4 = """
 CREATE TABLE trans (id INTEGER PRIMARY KEY, dt_begin INTEGER, user_id INTEGER, cmdline TEXT);
 CREATE TABLE trans_item (id INTEGER PRIMARY KEY, trans_id INTEGER, item_id INTEGER, action INTEGER);
-CREATE TABLE rpm (item_id INTEGER, name TEXT);
-INSERT INTO rpm VALUES (1, 'kernel-core'), (2, 'kernel'), (3, 'bash'), (4, 'nvidia-driver');
+CREATE TABLE rpm (item_id INTEGER, name TEXT, epoch INTEGER, version TEXT, release TEXT, arch TEXT);
+INSERT INTO rpm VALUES (1, 'kernel-core', 0, '5.14.0', '687.5.3.el9_8', 'x86_64'), (2, 'kernel', 0, '5.14.0', '687.5.3.el9_8', 'x86_64'),
+                       (3, 'bash', 0, '5.1.8', '9.el9', 'x86_64'), (4, 'nvidia-driver', 3, '580.159.03', '1.el9', 'x86_64');
 INSERT INTO trans VALUES (1, 1795921800, 1000, '-y upgrade'), (2, 1795925400, 4294967295, ''), (3, 1795929000, 0, 'install bash'),
                          (4, 1795932600, 0, 'reinstall kernel-core');
 INSERT INTO trans_item (trans_id, item_id, action) VALUES (1, 1, 1), (1, 2, 1), (1, 3, 6), (2, 4, 6), (3, 3, 1), (4, 1, 9), (4, 1, 10);
@@ -113,10 +114,12 @@ DNF5 = """
 CREATE TABLE trans (id INTEGER PRIMARY KEY, dt_begin INTEGER, user_id INTEGER, description TEXT);
 CREATE TABLE trans_item_action (id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE trans_item (id INTEGER PRIMARY KEY, trans_id INTEGER, item_id INTEGER, action_id INTEGER);
-CREATE TABLE rpm (item_id INTEGER, name_id INTEGER);
+CREATE TABLE rpm (item_id INTEGER, name_id INTEGER, epoch INTEGER, version TEXT, release TEXT, arch_id INTEGER);
+CREATE TABLE arch (id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO arch VALUES (3, 'x86_64');
 CREATE TABLE pkg_name (id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO pkg_name VALUES (7, 'kernel-core'), (8, 'bash');
-INSERT INTO rpm VALUES (1, 7), (2, 8);
+INSERT INTO rpm VALUES (1, 7, 0, '6.12.0', '55.el10', 3), (2, 8, 0, '5.2.26', '6.el10', 3);
 INSERT INTO trans_item_action VALUES (1, 'Install'), (4, 'Reinstall');
 INSERT INTO trans VALUES (1, 1795936200, 1000, 'dnf5 upgrade'), (2, 1795939800, 0, 'dnf5 reinstall kernel-core');
 INSERT INTO trans_item (trans_id, item_id, action_id) VALUES (1, 1, 1), (1, 2, 1), (2, 1, 4);
@@ -140,9 +143,9 @@ def test_dnf(host, as_host):
     rows, unknown = read(as_host, "dnf")
     assert unknown == {}
     assert rows == [
-        {"when": "2026-11-29T07:10:00Z", "command": "dnf5 upgrade", "user": "ops", "names": ["kernel-core"]},
+        {"when": "2026-11-29T07:10:00Z", "command": "dnf5 upgrade", "user": "ops", "names": ["kernel-core-6.12.0-55.el10.x86_64"]},
         {"when": "2026-11-29T04:10:00Z", "command": "dnf", "user": None, "names": ["nvidia-driver"]},
-        {"when": "2026-11-29T03:10:00Z", "command": "dnf -y upgrade", "user": "ops", "names": ["kernel", "kernel-core"]},
+        {"when": "2026-11-29T03:10:00Z", "command": "dnf -y upgrade", "user": "ops", "names": ["kernel-5.14.0-687.5.3.el9_8.x86_64", "kernel-core-5.14.0-687.5.3.el9_8.x86_64"]},
     ]
     assert sorted(p.name for p in host.root.rglob("*")) == before, "nothing is written beside the databases"
 
@@ -173,7 +176,7 @@ def test_zypper(host, as_host):
     assert rows == [
         {"when": "2026-11-29T10:00:00Z", "command": "zypper rm nvidia-open-driver-G06-signed-kmp-default", "user": "kim",
          "names": ["nvidia-open-driver-G06-signed-kmp-default"]},
-        {"when": "2026-11-27T10:00:00Z", "command": "zypper --non-interactive dup", "user": "root", "names": ["kernel-default"]},
+        {"when": "2026-11-27T10:00:00Z", "command": "zypper --non-interactive dup", "user": "root", "names": ["kernel-default-6.4.0-150600.23.60.1.x86_64"]},
     ]  # fmt: skip
 
 
