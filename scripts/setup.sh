@@ -15,7 +15,7 @@ die() {
 needs=(
     podman:podman crun:crun mmdebstrap:mmdebstrap apt-ftparchive:apt-utils dpkg-deb:dpkg gpg:gnupg ssh:openssh-client
     ssh-keygen:openssh-client shellcheck:shellcheck git:git make:make unshare:util-linux nsenter:util-linux pdftotext:poppler-utils
-    qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mke2fs:e2fsprogs /usr/share/OVMF/OVMF_CODE_4M.fd:ovmf
+    modinfo:kmod qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mke2fs:e2fsprogs /usr/share/OVMF/OVMF_CODE_4M.fd:ovmf
     /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
 )
 

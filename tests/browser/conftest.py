@@ -19,7 +19,7 @@ import chromium
 def browser() -> Iterator[chromium.Chromium]:
     """A headless Chromium."""
     if chromium.found() is None:
-        pytest.skip("there is no Chromium here: scripts/setup.sh installs it")
+        pytest.skip("there is no Chromium here: scripts/setup.sh installs it where apt has it")
     found = chromium.Chromium()
     yield found
     found.close()

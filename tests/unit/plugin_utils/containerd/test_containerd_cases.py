@@ -63,7 +63,7 @@ def test_against_real_containerd(folder: pathlib.Path, tmp_path: pathlib.Path) -
         pytest.skip("a containerd of its own")
     program = containerds.binary(LINES[gen.name])
     if program is None:
-        pytest.skip(f"containerd {LINES[gen.name]} could not be fetched from Debian's archive")
+        pytest.skip(f"containerd {LINES[gen.name]} is not here, and Debian's archive cannot be asked for it")
     base = posixpath.dirname(case.main)
     _decision, written, refusal = case.compute(case.before)
     old_rc, old, _complaint = containerds.dump(program, containerds.place(tmp_path / "before", case.before, base))

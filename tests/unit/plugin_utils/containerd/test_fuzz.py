@@ -291,7 +291,7 @@ def test_containerd_itself_sees_nothing_else_move(line: str) -> None:
     """Random files, random wishes: what the real program prints differs in what was asked for, and in nothing else."""
     program = containerds.binary(line)
     if program is None:
-        pytest.skip(f"containerd {line} could not be fetched from Debian's archive")
+        pytest.skip(f"containerd {line} is not here, and Debian's archive cannot be asked for it")
     compared = []
 
     @settings(max_examples=int(os.environ.get("FUZZ_REAL", "25")), deadline=None, phases=[Phase.generate],
@@ -333,7 +333,7 @@ def test_what_is_in_force_is_what_containerd_prints(line: str) -> None:
     """Random files, read by us and by the real program: each setting that it knows has the value we computed."""
     program = containerds.binary(line)
     if program is None:
-        pytest.skip(f"containerd {line} could not be fetched from Debian's archive")
+        pytest.skip(f"containerd {line} is not here, and Debian's archive cannot be asked for it")
     gen = generation(line + ".0")
     assert gen is not None
     compared = []

@@ -268,7 +268,7 @@ def test_containerd_itself_prints_what_it_printed_before(line: str, version: str
                                                          tmp_path: pathlib.Path) -> None:
     program = containerds.binary(line)
     if program is None:
-        pytest.skip(f"containerd {line} could not be fetched from Debian's archive")
+        pytest.skip(f"containerd {line} is not here, and Debian's archive cannot be asked for it")
     host = Host({MAIN: text}, version)
     _rc, before, _why = containerds.dump(program, containerds.place(tmp_path / "a", copy.deepcopy(host.files)))
     wish = Settings("registry.k8s.io/pause:3.10", "/etc/containerd/certs.d", False)

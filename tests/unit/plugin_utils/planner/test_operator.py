@@ -29,7 +29,7 @@ CLUSTER_CASES = [
 HOST = next(case for case in CLUSTER_CASES if case["id"] == "settings-new-cluster")
 REFERENCE = pathlib.Path(__file__).resolve().parents[5] / "shared" / "reference" / "data" / "gpu-operator"
 RELEASES = ("v24.9.2", "v25.3.4", "v25.10.1", "v26.3.3", "v26.7.0")
-needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the operator's charts and CRDs are not here")
+needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no charts and CRDs in {REFERENCE}")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
