@@ -144,6 +144,10 @@ class KernelRelease:
     def __lt__(self, other: KernelRelease) -> bool:
         return self.key < other.key
 
+    def succeeds(self, other: KernelRelease) -> bool:
+        """Say whether it is a newer one of the same flavour."""
+        return self.flavour == other.flavour and other.key < self.key
+
     @staticmethod
     def try_parse(value: object) -> KernelRelease | None:
         """The parsed release, or None for anything that is none; never raises."""

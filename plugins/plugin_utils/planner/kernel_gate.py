@@ -44,7 +44,10 @@ def fill(context: Context) -> None:
 
 
 def _in_order(context: Context) -> list[Offer]:
-    """Return the kernels on offer that are newer than what starts, or the one that is asked for, newest first."""
+    """Return the kernels on offer that are newer than what starts, or the one that is asked for, newest first.
+
+    Another flavour (lowlatency, rt, 64k) is another kernel: it comes only when it is asked for.
+    """
     asked, present = context.wishes.kernel_release, KernelRelease.try_parse(context.boot)
     found = []
     for offer in kernel_offers.offers(context):
@@ -52,7 +55,7 @@ def _in_order(context: Context) -> list[Offer]:
         there = context.host.kernel(offer.release)
         if there is not None and there.image is True:
             continue
-        newer = parsed is not None and (present is None or present.key < parsed.key)
+        newer = parsed is not None and (present is None or parsed.succeeds(present))
         if offer.release == asked if asked is not None else newer:
             found.append((parsed.key if parsed is not None else ((), ()), offer))
     return [offer for _key, offer in sorted(found, key=lambda one: one[0], reverse=True)]

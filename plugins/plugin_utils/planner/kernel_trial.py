@@ -65,7 +65,7 @@ def _to_try(context: Context) -> str | None:
     found: list[Kernel] = []
     for kernel in each(host.kernels):
         parsed = KernelRelease.try_parse(kernel.release)
-        newer = parsed is not None and present is not None and present.key < parsed.key
+        newer = parsed is not None and present is not None and parsed.succeeds(present)
         wanted = kernel.release == asked if asked is not None else newer and (lost is None or kernel.release != lost[0])
         if wanted and kernel.release != context.boot and _complete(context, kernel):
             found.append(kernel)
