@@ -20,8 +20,8 @@ description:
   - A hardware watchdog is armed by systemd for the time of the trial.
   - No unit is reloaded and nothing is started now. A trial takes effect with the next boot.
   - Refused where GRUB cannot write its environment (C(/boot) on software RAID, LVM, btrfs or ZFS), as it would then
-    start the kernel again and again, where the default is not a saved one, and where the kernel or its initrd is
-    missing.
+    start the kernel again and again, where a restart goes past GRUB (kexec), where the default is not a saved one, and
+    where the kernel or its initrd is missing.
 author:
   - baremetal.nvidia maintainers (@baremetal-nvidia)
 extends_documentation_fragment:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..facts import grub
 from ..facts.tree import Tree
 
 _PANICS = "oops=panic softlockup_panic=1 nmi_watchdog=panic watchdog_thresh=30"
 _SYSTEM_CONF = ("/etc/systemd/system.conf", "/usr/lib/systemd/system.conf")
 _SYSTEM_CONF_D = ("/usr/lib/systemd/system.conf.d", "/etc/systemd/system.conf.d")
 _OURS = "zz-baremetal-nvidia-trial.conf"
+_KEXEC = "/etc/default/kexec"
 
 
 def arguments(panic: int, dracut: bool) -> str:
@@ -36,6 +38,22 @@ def feeds_watchdog(tree: Tree) -> bool:
         texts += [tree.text(path) or "" for path in tree.glob(directory, "*.conf") if not path.endswith(_OURS)]
     values = re.findall(r"^\s*RuntimeWatchdogSec\s*=\s*(\S*)", "\n".join(texts), re.MULTILINE)
     return bool(values) and values[-1] not in ("", "0", "off", "infinity")
+
+
+def past_the_loader(tree: Tree) -> str | None:
+    """Why a restart would go past the boot loader, which then starts nothing once; None when it would not.
+
+    A newer systemd takes a kernel that is loaded for kexec, and Debian's kexec-tools load one at each restart where LOAD_KEXEC
+    is true: that of /vmlinuz, which is the newest. (A kernel for crashes is loaded apart from these.) Raises OSError.
+    """
+    if (tree.text("/sys/kernel/kexec_loaded", 16) or "").strip() == "1":
+        return "a kernel is loaded for kexec, and a restart would start that one past GRUB. Take it out: kexec --unload"
+    if tree.exists("/sbin/kexec") or tree.exists("/usr/sbin/kexec"):
+        paths = [_KEXEC, *tree.glob(f"{_KEXEC}.d", "*")]
+        if grub.settings([tree.text(path) or "" for path in paths]).get("LOAD_KEXEC") == "true":
+            return (f"LOAD_KEXEC=true in {_KEXEC} makes a restart go past GRUB, to the newest kernel. Set it to false "
+                    "(dpkg-reconfigure kexec-tools)")
+    return None
 
 
 def boot_id(tree: Tree) -> str:

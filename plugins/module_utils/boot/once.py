@@ -126,6 +126,9 @@ class BootOnce:
         menu, env = loader.menu(), loader.environment()
         loader.refuse(release, menu)
         self._refuse_environment()
+        reason = host.past_the_loader(self.tree)
+        if reason:
+            raise BootError(f"no trial boot: {reason}")
         entry, default = entry_of(menu, release), grub.default_entry(menu, env)
         if entry is None:
             raise BootError(f"the menu has no entry of its own for kernel {release}: set the boot default (module "

@@ -221,6 +221,28 @@ def test_a_kernel_without_entry(grub: Grub) -> None:
     assert arm(grub).changed
 
 
+@pytest.mark.parametrize("files, words", [
+    ({"/sys/kernel/kexec_loaded": "1\n"}, "a kernel is loaded for kexec"),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/sbin/kexec": ""}, "LOAD_KEXEC=true in /etc/default/kexec"),
+    ({"/etc/default/kexec.d/fleet": "LOAD_KEXEC=true\n", "/usr/sbin/kexec": ""}, "LOAD_KEXEC=true"),
+])
+def test_a_restart_that_goes_past_the_boot_loader(grub: Grub, files: dict[str, str], words: str) -> None:
+    for path, text in files.items():
+        put(grub.root, path, text)
+    refused(grub, words)
+
+
+@pytest.mark.parametrize("files", [
+    {"/sys/kernel/kexec_loaded": "0\n", "/sys/kernel/kexec_crash_loaded": "1\n"},
+    {"/etc/default/kexec": "LOAD_KEXEC=false\n", "/sbin/kexec": ""},
+    {"/etc/default/kexec": "LOAD_KEXEC=true\n"},    # left of a package that was removed
+])
+def test_a_restart_that_does_not(grub: Grub, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        put(grub.root, path, text)
+    assert arm(grub).changed
+
+
 @pytest.mark.parametrize("name, words", [("vmlinuz", "no kernel"), ("initrd.img", "no initrd")])
 def test_a_kernel_that_is_not_whole(grub: Grub, name: str, words: str) -> None:
     (grub.root / f"boot/{name}-{NEW}").unlink()
