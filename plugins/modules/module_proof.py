@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: module_proof
-short_description: Prove, for a kernel that is not installed, modules that come ready-made and other DKMS modules
+short_description: Prove, before they are installed, modules that come ready-made and other DKMS modules
 version_added: 0.2.0
 description:
   - Fetches packages with prebuilt NVIDIA modules, opens them in a scratch directory, and checks with C(modinfo) that
@@ -43,6 +43,12 @@ options:
     default: false
   prebuilt:
     description: Packages with prebuilt NVIDIA modules, each with its exact version.
+    type: dict
+    default: {}
+  files:
+    description:
+      - Package files on the host that are taken instead of the repositories, each with its SHA-256, or null where it is
+        not to be looked at.
     type: dict
     default: {}
   others:
@@ -100,8 +106,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.nvidia.plugins.module_utils.errors import HostError
-from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.backends import backend
+from ansible_collections.baremetal.nvidia.plugins.module_utils.packages import detect
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.backends import Source, backend
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.candidate import Candidate, prove
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.files import Files
 from ansible_collections.baremetal.nvidia.plugins.module_utils.run import run
 from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
 
@@ -111,6 +119,7 @@ SPEC: dict[str, Any] = {
     "flavour": {"type": "str", "choices": ["open", "proprietary"]},
     "signed": {"type": "bool", "default": False},
     "prebuilt": {"type": "dict", "default": {}},
+    "files": {"type": "dict", "default": {}},
     "others": {"type": "list", "elements": "dict", "default": []},
     "scratch_dir": {"type": "path", "default": "/var/tmp"},
     "timeout": {"type": "int", "default": 3600},
@@ -118,6 +127,14 @@ SPEC: dict[str, Any] = {
     "niceness": {"type": "int", "default": 10},
     "lease": {"type": "str"},
 }
+
+
+def source_of(files: dict[str, Any], runner: Any = run) -> Source:
+    """Where packages come from: the host's repositories, or the files that take their place. Raises ProofError."""
+    if not files:
+        return backend(runner)
+    wanted = {path: str(digest) if digest else None for path, digest in files.items()}
+    return Files(backend(runner), wanted, runner, detect.detect("/") or "apt")
 
 
 def main() -> None:
@@ -148,7 +165,7 @@ def main() -> None:
     )
     try:
         beat()
-        proved = prove(wish, backend(run), run, store, beat=beat)
+        proved = prove(wish, source_of(asked["files"]), run, store, beat=beat)
     except (HostError, OSError) as exc:
         log = getattr(exc, "log", None) or []
         module.fail_json(msg=str(exc) + "".join(f"\n    {line}" for line in log))

@@ -63,6 +63,7 @@ class PackageSet:
     packages: what to install; the first one's candidates decide the version. {version}, {release}, {meta} are open.
     versions: package → exact package version, where it differs from the series' own.
     source_package: the package that holds the module source (or the prebuilt module).
+    built_by_package: the package builds the module on the host, in its own scripts, though it is called prebuilt.
     """
 
     packages: tuple[Package, ...]
@@ -70,6 +71,7 @@ class PackageSet:
     dkms_name: Word | None = None
     module: Word = "nvidia"
     precompiled: Package | None = None  # linux-modules-nvidia-580-server-open-{release}, kmod-nvidia-{version}-{kernel}
+    built_by_package: Flag = False
     precompiled_meta: Package | None = None  # {meta}: generic, generic-hwe-24.04, …
     stream: Text | None = None  # dnf module stream, such as 580-open; None where there are no streams
     companions: tuple[Package, ...] = ()  # wanted too, with versions of their own: never pinned to the driver's

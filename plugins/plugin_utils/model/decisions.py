@@ -37,6 +37,7 @@ class DriverDecision:
     components: list[str] = field(default_factory=list)
     source_package: str | None = None
     dkms: dict[str, str] | None = None
+    prebuilt: dict[str, dict[str, str]] = field(default_factory=dict)
     module: str | None = None
     kernels: list[str] = field(default_factory=list)
     modprobe: dict[str, str] | None = None

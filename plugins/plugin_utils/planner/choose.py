@@ -16,6 +16,7 @@ from typing import Any
 
 from ..model import version as versions
 from ..model.facts import each
+from ..model.plan import Finding
 from ..rules import registry
 from ..rules.context import Candidate, Context, Refusal
 from ..rules.gpu import last_branch
@@ -102,17 +103,22 @@ def _lazy(found: Iterator[Candidate]) -> Iterable[Candidate] | None:
 
 
 def _first_without_error(context: Context, found: Iterable[Candidate]) -> Candidate | None:
-    """Take the first candidate without an error; else return the one with the fewest, and say them in ``refusals``."""
-    least: tuple[int, Candidate] | None = None
+    """Take the first candidate without an error; else return the one with the least, and say them in ``refusals``."""
+    least: tuple[tuple[int, int], Candidate] | None = None
     for candidate in islice(found, _MOST_JUDGED):
         errors = [finding for finding in registry.judge(context, candidate) if finding.severity == "error"]
         if not errors:
             context.candidate = candidate
             return None
-        if least is None or len(errors) < least[0]:
-            least = (len(errors), candidate)
+        if least is None or _weight(errors) < least[0]:
+            least = (_weight(errors), candidate)
         context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
     return least[1] if least is not None else None
+
+
+def _weight(errors: list[Finding]) -> tuple[int, int]:
+    """Say how far a candidate is from being possible: what the GPU itself excludes no setting brings nearer."""
+    return len(errors), sum(1 for finding in errors if finding.rule.startswith("GPU"))
 
 
 def _sticky(context: Context) -> None:
@@ -153,15 +159,15 @@ def _auto(context: Context) -> Iterator[Iterable[Candidate]]:
 
 
 def _best(context: Context, rounds: Iterator[Iterable[Candidate]]) -> None:
-    least: tuple[int, Candidate] | None = None
+    least: tuple[tuple[int, int], Candidate] | None = None
     for found in rounds:
         reluctant: Candidate | None = None
         for candidate in islice(found, _MOST_JUDGED):
             findings = list(registry.judge(context, candidate))
             errors = [finding for finding in findings if finding.severity == "error"]
             if errors:
-                if least is None or len(errors) < least[0]:
-                    least = (len(errors), candidate)
+                if least is None or _weight(errors) < least[0]:
+                    least = (_weight(errors), candidate)
                 context.refusals += [Refusal(candidate, finding.rule, finding.summary) for finding in errors]
             elif any(finding.rule in _RELUCTANT and finding.severity == "warning" for finding in findings):
                 reluctant = reluctant or candidate

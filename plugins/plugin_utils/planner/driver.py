@@ -54,6 +54,7 @@ def fill(context: Context) -> None:
     _fabric(context, decision, chosen)
     _services(context, decision, chosen)
     _exchange(context, decision, chosen)
+    decision.prebuilt = _prebuilt(context, decision, chosen)
     decision.repositories = repositories.for_driver(context, chosen)
     decision.mend = strays.find(context)
     decision.runfile = runfiles.decide(context, chosen)
@@ -95,6 +96,20 @@ def _other_modules(context: Context, chosen: Candidate) -> dict[str, str | None]
         there, offer = context.host.packages.version(name), next(each(context.host.packages.offers(name)), None)
         if isinstance(there, str) or offer is not None:
             found[name] = there if isinstance(there, str) and chosen.installed else offer or str(there)
+    return found
+
+
+def _prebuilt(context: Context, decision: DriverDecision, chosen: Candidate) -> dict[str, dict[str, str]]:
+    """Return, for each kernel, the package with its ready module that comes in: it is opened before anything goes."""
+    packages = chosen.packages
+    if chosen.method != "precompiled" or packages is None or not packages.precompiled or packages.built_by_package:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for release in decision.kernels if candidates.needs_own_module(packages) else [context.boot]:
+        name = candidates.module_package(packages, chosen.branch, chosen.version, release or "")
+        version = decision.packages.get(name)
+        if release is not None and version is not None and context.host.packages.version(name) != version:
+            found[release] = {name: version}
     return found
 
 

@@ -80,6 +80,25 @@ def not_enrolled(context: Context, candidate: Candidate) -> Iterator[Hit]:
     yield Hit(context.name, f"Secure Boot is on and {which}: a module built here is not loaded")
 
 
+@candidate_rule(
+    "KRN027", "error", "Secure Boot would refuse a module that its own package builds",
+    why="The package builds the module on the host and signs it with a key that it makes for that build. Nobody "
+        "enrolled that key: the GPUs are gone until somebody confirms it at the console, after each update once more.",
+    remedy="take the open modules, which are signed (gpu_driver_flavour: open; Turing and newer), or switch Secure "
+           "Boot off on this host",
+    sources=["https://github.com/openSUSE/nvidia-driver-G06"],
+)
+def signs_for_itself(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires where Secure Boot insists and the package of the module builds it, unless this very driver is loaded."""
+    packages = candidate.packages
+    if not context.wants_driver or packages is None or not packages.built_by_package or not enforced(context):
+        return
+    if candidate.installed and context.host.driver.loaded == candidate.version:
+        return
+    yield Hit(candidate.label, f"Secure Boot is on, and {packages.precompiled} builds its module here and signs it "
+                               "with a key that nobody enrolled")
+
+
 @plan_rule(
     "SYS006", "warning", "The enrolment of a key waits for the console",
     why="Only a person at the console can enrol a key; until then modules built here are not loaded, so none is "

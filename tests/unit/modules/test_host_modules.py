@@ -176,3 +176,22 @@ def test_module_proof_names_what_an_entry_lacks(call: Call) -> None:
     told = call("module_proof", release="6.1.0-57-amd64", driver="535.309.01", others=[{"name": "zfs"}])
     assert "has no dkms, version" in told["msg"]
     assert call("module_proof", release="6.1.0-57-amd64", driver="1", _ansible_check_mode=True)["proved"] == []
+
+
+def test_module_proof_takes_files_in_the_place_of_repositories(tmp_path: Any) -> None:
+    module = importlib.import_module(MODULES + "module_proof")
+    files = importlib.import_module(f"{UTILS}proof.files")
+    name, version = "linux-modules-nvidia-580-open-6.8.0-149-generic", "6.8.0-149.149"
+    path = tmp_path / f"{name}_{version}_amd64.deb"
+    path.write_text("x")
+
+    def told(argv: Any, **_more: Any) -> Any:
+        assert str(path) in argv
+        return importlib.import_module(f"{UTILS}run").Result(0, f"Package: {name}\nVersion: {version}\n")
+
+    source, into = module.source_of({str(path): "0" * 64}, told), tmp_path / "into"
+    into.mkdir()
+    assert isinstance(source, files.Files)
+    with pytest.raises(importlib.import_module(f"{UTILS}proof.errors").ProofError, match="not the file that was meant"):
+        source.download({name: version}, str(into))
+    assert not isinstance(module.source_of({}, told), files.Files)

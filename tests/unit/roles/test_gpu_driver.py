@@ -111,6 +111,7 @@ def test_nothing_before_the_proof_changes_a_driver_package() -> None:
         if "ansible.builtin.include_tasks" in task
     ]
     assert order.index("prove.yml") < order.index("packages.yml") < order.index("settle.yml")
+    assert order.index("open.yml") < order.index("runfile.yml") < order.index("packages.yml")
     assert order[: order.index("prove.yml")] == ["repair.yml", "sources.yml", "files.yml"]
 
 
