@@ -43,8 +43,8 @@ def feeds_watchdog(tree: Tree) -> bool:
 def past_the_loader(tree: Tree) -> str | None:
     """Why a restart would go past the boot loader, which then starts nothing once; None when it would not.
 
-    A newer systemd takes a kernel that is loaded for kexec, and Debian's kexec-tools load one at each restart where LOAD_KEXEC
-    is true: that of /vmlinuz, which is the newest. (A kernel for crashes is loaded apart from these.) Raises OSError.
+    A newer systemd takes a kernel that is loaded for kexec, and Debian's kexec-tools load one at each restart where
+    LOAD_KEXEC is true: that of /vmlinuz, the newest. (A kernel for crashes is loaded apart from these.) Raises OSError.
     """
     if (tree.text("/sys/kernel/kexec_loaded", 16) or "").strip() == "1":
         return "a kernel is loaded for kexec, and a restart would start that one past GRUB. Take it out: kexec --unload"

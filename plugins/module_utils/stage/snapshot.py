@@ -145,7 +145,7 @@ def restore(root: str, before: Mapping[str, Any], release: str) -> list[str]:
     Taken away is only what names ``release``: other new files are not ours. Raises StageError for a file that changed
     and was not kept.
     """
-    done = _restore_boot(root, before["boot"], release)
+    done = _restore_boot(root, before["boot"], release, _removed(before, {"modules": module_trees(root)}))
     for path, target in before["links"].items():
         if links(root).get(path) != target:
             _link(at(root, path), target)
@@ -159,7 +159,17 @@ def restore(root: str, before: Mapping[str, Any], release: str) -> list[str]:
     return done + _restore_dkms(root, before, release)
 
 
-def _restore_boot(root: str, before: Mapping[str, Mapping[str, Any]], release: str) -> list[str]:
+def _removed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Kernels that others took out meanwhile (a cut-off run may be days old): nothing of them is brought back."""
+    return [release for release in before["modules"] if release not in after["modules"]]
+
+
+def _of(path: str, releases: Collection[str]) -> bool:
+    return any(release in path for release in releases)
+
+
+def _restore_boot(root: str, before: Mapping[str, Mapping[str, Any]], release: str,
+                  removed: Collection[str]) -> list[str]:
     done, missing = [], []
     now = boot_files(root)
     for path in sorted(now):
@@ -167,7 +177,7 @@ def _restore_boot(root: str, before: Mapping[str, Mapping[str, Any]], release: s
             atomic.remove(at(root, path))
             done.append(f"{path} is gone")
     for path, was in before.items():
-        if now.get(path, {}).get("sha256") == was["sha256"]:
+        if now.get(path, {}).get("sha256") == was["sha256"] or (path not in now and _of(path, removed)):
             continue
         kept = os.path.join(at(root, KEPT), path[len("/boot/"):])
         if not os.path.exists(kept) or sha256_of(kept) != was["sha256"]:
@@ -226,9 +236,11 @@ def discard(root: str) -> None:
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: str, own: Collection[str],
                 holds: Collection[str]) -> list[str]:
     """What is not as it was, in sentences; of packages those of ``own``, of holds those on names of ``holds``."""
-    found = []
+    found, removed = [], _removed(before, after)
     for path in sorted({*before["boot"], *after["boot"]}):
         was, now = before["boot"].get(path), after["boot"].get(path)
+        if now is None and _of(path, removed):
+            continue
         if was is None and now is not None and release in path:
             found.append(f"{path} is still there")
         elif was is not None and (now is None or now["sha256"] != was["sha256"]):
@@ -238,7 +250,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: st
     if release in after["modules"] and release not in before["modules"]:
         found.append(f"/lib/modules/{release} is still there")
     found += [f"DKMS still has {path}" for path in after["dkms"] if path not in before["dkms"] and release in path]
-    found += [f"DKMS lacks {path}" for path in before["dkms"] if path not in after["dkms"]]
+    found += [f"DKMS lacks {path}" for path in before["dkms"] if path not in after["dkms"] and not _of(path, removed)]
     for name in sorted(own):
         if before["packages"].get(name) != after["packages"].get(name):
             found.append(f"package {name} is {after['packages'].get(name) or 'gone'}, was "

@@ -10,6 +10,7 @@ where the kernel is whole, and taken back where it is not.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -185,6 +186,9 @@ class Stage:
     def undo(self) -> Outcome:
         """Take back what came in. Raises StageError, naming what is not as it was."""
         data = self._open_one()
+        if platform.release() == data["release"]:    # somebody chose it in the boot menu
+            raise StageError(f"the host runs kernel {data['release']}, which is to be taken back: restart it into "
+                             f"{data['beside']}, which is the default, and run this again")
         self._shims()
         self.store.step("undo")
         self.backend.wait_for_lock(self.lock_timeout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import platform
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -255,6 +256,44 @@ def test_a_way_back_that_was_cut_off_knows_what_it_began_with(stage: Stage, monk
     stage.manager.table[f"linux-image-{NEW}"] = "6.1.192-3 H"  # type: ignore[union-attr]
     stage.undo()
     assert f"linux-image-{NEW}" not in stage.manager.packages()
+
+
+def test_a_kernel_that_was_removed_since_does_not_come_back(stage: Stage, root: pathlib.Path) -> None:
+    """By autoremove, say: an image without modules would stand in the next boot menu."""
+    older = "6.1.0-44-amd64"
+    files = [root / f"boot/vmlinuz-{older}", root / f"lib/modules/{older}/modules.dep",
+             root / f"var/lib/dkms/nvidia-current/535.309.01/{older}/x86_64/module/nvidia.ko"]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("older")
+    stage.open(WISH, check=False)
+    stage.manager.install(7)  # type: ignore[union-attr]
+    for path in files:
+        path.unlink()
+    files[1].parent.rmdir()
+    assert stage.recover(check=False).how == "taken back"
+    assert not files[0].exists() and (root / f"boot/vmlinuz-{OLD}").read_text() == "old kernel"
+
+
+def test_an_image_that_went_while_its_modules_stayed_comes_back(stage: Stage, root: pathlib.Path) -> None:
+    stage.open(WISH, check=False)
+    (root / f"boot/vmlinuz-{OLD}").unlink()
+    stage.undo()
+    assert (root / f"boot/vmlinuz-{OLD}").read_text() == "old kernel"
+
+
+def test_the_running_kernel_is_not_taken_away(
+        stage: Stage, root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off, and then somebody chose the new kernel at the console."""
+    stage.open(WISH, check=False)
+    stage.manager.install(7)  # type: ignore[union-attr]
+    before = tree(root)
+    monkeypatch.setattr(platform, "release", lambda: NEW)
+    with pytest.raises(StageError, match=f"the host runs kernel {NEW}, .*restart it into {OLD}"):
+        stage.recover(check=False)
+    assert tree(root) == before and snapshot.load(str(root)) is not None
+    monkeypatch.setattr(platform, "release", lambda: OLD)
+    assert stage.recover(check=False).how == "taken back"
 
 
 def test_cut_off_before_the_first_package(stage: Stage) -> None:
