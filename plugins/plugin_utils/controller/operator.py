@@ -26,7 +26,7 @@ def for_cluster(plans: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) ->
     ``values_after`` are the values once the nodes have changed, None where they are the same; where nothing is to
     change before, ``former_after`` has what there is.
     """
-    wanted = plan_fleet(plans)["operator"]
+    wanted = plan_fleet(plans, facts)["operator"]
     here = clusters.read(facts)
     if wanted is None or here is None:
         return None

@@ -25,7 +25,7 @@ class OperatorDecision:
     sharing: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)    # mode; exporter and groups where its list is ours
     config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
-    components: dict[str, str] = field(default_factory=dict)    # of the release: gds, gdrcopy
+    components: dict[str, str] = field(default_factory=dict)    # of the release: driver, gds, gdrcopy
 
     @property
     def release(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..model import cluster as clusters
 from .operator import fleet as operator_fleet
 
 
@@ -27,7 +28,7 @@ def plan_fleet(
     """Return verdicts, shapes and builds of a fleet; the plans are those of :func:`.plan`, in any order.
 
     ``operator`` is what the cluster's operator is to be like for all of them together, None where no host is a node.
-    ``cluster``, ``policy`` and ``now`` went into the plans already.
+    ``policy`` and ``now`` went into the plans already; of ``cluster`` the objects that are there keep their names.
     """
     ordered = sorted(plans, key=lambda plan: str(plan.get("host")))
     verdicts: dict[str, list[str]] = {"ok": [], "change": [], "blocked": []}
@@ -45,7 +46,7 @@ def plan_fleet(
         "verdicts": verdicts,
         "shapes": [{"shape": name, "hosts": hosts} for name, hosts in sorted(shapes.items())],
         "builds": [{**entry, "build_on": entry["hosts"][0]} for _key, entry in sorted(builds.items())],
-        "operator": operator_fleet.together(ordered),
+        "operator": operator_fleet.together(ordered, clusters.read(cluster)),
     }
 
 

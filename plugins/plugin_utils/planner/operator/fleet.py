@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from ...model import chart
-from ...model.cluster import DRIVER_LABEL, TOOLKIT_LABEL
-from ...model.version import try_loose
-from . import driver_settings, metrics, sharing
+from ...model.cluster import DRIVER_LABEL, TOOLKIT_LABEL, Cluster
+from ...model.version import branch_of, try_loose
+from . import driver_settings, metrics, object_names, sharing
 from .objects import DEFAULT_SINCE, LABEL, spec
 
 _DRIVER_KEYS = ("version", "usePrecompiled", "kernelModuleType", "useOpenKernelModules")
@@ -22,7 +22,7 @@ _SETTLED = ("driver", "toolkit", "driver.enabled", "toolkit.enabled", "driver.nv
             *(f"driver.{key}" for key in _DRIVER_KEYS))
 
 
-def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+def together(plans: Iterable[Mapping[str, Any]], here: Cluster | None = None) -> dict[str, Any] | None:
     """Return version, values, driver objects, labels by host, and what hosts do not agree on; None without nodes.
 
     ``values_after``: the values once no node relies on what its former group brought, None where they are the same.
@@ -41,7 +41,7 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         chart.put(values, "toolkit", chart.copy(chart.at(toolkit, "toolkit")))
     labels: dict[str, dict[str, str | None]] = {host: dict(one["labels"]) for host, one in decided.items()}
     _owners(decided, values, labels)
-    drivers = _drivers(owned, values, labels, first["version"])
+    drivers = _drivers(owned, values, labels, first["version"], here or Cluster())
     watched = metrics.together(values, decided.values())
     kept = shared.first(values)
     return {
@@ -52,7 +52,7 @@ def together(plans: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         "drivers": drivers,
         "labels": {host: told for host, told in sorted(labels.items()) if told},
         "sharing": shared.as_dict(values),
-        "conflicts": [*_conflicts(decided), *({"path": path, "wanted": wanted}
+        "conflicts": [*_conflicts(decided), *_unnamed(owned, drivers), *({"path": path, "wanted": wanted}
                                               for path, wanted in sorted(shared.differing.items()))],
     }
 
@@ -74,7 +74,8 @@ def _owners(decided: Mapping[str, Any], values: dict[str, Any], labels: dict[str
 
 
 def _drivers(
-    owned: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]], version: str | None
+    owned: Mapping[str, Any], values: dict[str, Any], labels: dict[str, dict[str, str | None]], version: str | None,
+    here: Cluster,
 ) -> list[dict[str, Any]]:
     """Return driver objects, one for each driver that is wanted; none where the chart's values do for all."""
     groups: dict[str, list[str]] = {}
@@ -92,43 +93,38 @@ def _drivers(
     for key in _DRIVER_KEYS:
         chart.drop(values, f"driver.{key}")
     around = driver_settings.of(values, release, next((one.get("components") or {} for one in owned.values()), {}))
-    keys = sorted(groups, key=lambda key: (json.loads(key)["version"], key))
-    names = _names([json.loads(key) for key in keys])
-    found = []
-    for key, name in zip(keys, names, strict=True):
-        found.append({"name": name, "spec": spec(json.loads(key), release, name, around)})
-        for host in groups[key]:
-            labels[host][LABEL] = name
-    return found
+    wanted = {key: json.loads(key) for key in sorted(groups, key=lambda key: (json.loads(key)["version"], key))}
+    names = object_names.chosen(wanted, groups, here)
+    found = {}
+    for key, hosts in groups.items():
+        for host in hosts:
+            labels[host][LABEL] = names[host]
+            found[names[host]] = wanted[key]
+    return [{"name": name, "spec": spec(one, release, name, around)} for name, one in sorted(found.items())]
 
 
 def _wanted(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells one driver from another."""
     source = one["drivers"][0]["spec"] if one["drivers"] else one["values"].get("driver") or {}
     older = "open" if source.get("useOpenKernelModules") else "auto"
+    precompiled = bool(source.get("usePrecompiled", False))
+    # Without one in the values the chart's own counts; an object has to name it.
+    version = str(source.get("version") or (one.get("components") or {}).get("driver") or "")
     return {
-        "version": str(source.get("version")),
-        "usePrecompiled": bool(source.get("usePrecompiled", False)),
+        "version": branch_of(version) if precompiled else version,
+        "usePrecompiled": precompiled,
         "kernelModuleType": source.get("kernelModuleType") or older,
         "repository": source.get("repository"),
         "image": source.get("image"),
     }
 
 
-def _names(wanted: list[dict[str, Any]]) -> list[str]:
-    """Return a name for each: by branch, by version where a branch is there twice, with its kind where that is."""
-    names = [f"driver-{one['version'].split('.')[0]}" for one in wanted]
-    for longer in (_by_version, _by_kind):
-        names = [longer(one, name) if names.count(name) > 1 else name for one, name in zip(wanted, names, strict=True)]
-    return names
-
-
-def _by_version(one: Mapping[str, Any], _name: str) -> str:
-    return f"driver-{one['version']}"
-
-
-def _by_kind(one: Mapping[str, Any], name: str) -> str:
-    return f"{name}-{one['kernelModuleType']}" + ("-precompiled" if one["usePrecompiled"] else "")
+def _unnamed(owned: Mapping[str, Any], drivers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what hosts want where an object would have no version: what an unknown release brings by itself."""
+    if all(one["spec"]["version"] for one in drivers):
+        return []
+    wanted = {host: _wanted(one)["version"] or None for host, one in owned.items()}
+    return [{"path": "driver.version", "wanted": wanted}]
 
 
 def _conflicts(decided: Mapping[str, Any]) -> list[dict[str, Any]]:

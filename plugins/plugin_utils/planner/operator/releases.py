@@ -33,10 +33,12 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
 
 
 def components(context: Context) -> dict[str, str]:
-    """Return the release's own versions of what stands beside the driver in its pod."""
+    """Return the release's own versions of the driver, and of what stands beside it in its pod."""
     row = operator_releases.row(context)
-    known = row.components if row is not None else {}
-    return {part: str(known[part]) for part in ("gds", "gdrcopy") if known.get(part)}
+    if row is None:
+        return {}
+    known = {**row.components, "driver": row.default_driver}
+    return {part: str(known[part]) for part in ("driver", "gds", "gdrcopy") if known.get(part)}
 
 
 def _newest(context: Context, here: Cluster) -> Any:

@@ -226,3 +226,23 @@ def fleet(where: dict[str, Any], **policies: dict[str, Any]) -> dict[str, Any]:
     made = for_cluster([planned(where, name.replace("_", "-"), one) for name, one in policies.items()], where)
     assert made is not None
     return made
+
+
+def applied(there: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """Return the cluster as it is after the role did what was made of the plans."""
+    after = copy.deepcopy(there)
+    after["operator"] = {"version": made["version"], "values": copy.deepcopy(made["values"])}
+    objects = {one["name"]: one for one in after.get("drivers") or () if one["name"] not in made["unused"]}
+    objects.update({one["name"]: {**one, "ours": True} for one in made["drivers"]})
+    after["drivers"] = list(objects.values())
+    after["config_maps"] = {one["name"]: one["data"] for one in made["sharing"]["config_maps"]}
+    changes = [(one["metadata"]["name"], one["metadata"]["labels"], one["metadata"]["annotations"])
+               for one in made["patches"]]
+    changes += [(one["name"], one["labels"], None) for one in made["sharing"]["nodes"]]
+    for name, labels, notes in changes:
+        node = next(one for one in after["nodes"] if one["name"] == name)
+        merged = {**node["labels"], **labels}
+        node["labels"] = {key: value for key, value in merged.items() if value is not None}
+        if notes is not None:
+            node["ours"] = (notes["baremetal.nvidia/labels"] or "").split(",")
+    return after
