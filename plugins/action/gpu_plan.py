@@ -128,7 +128,9 @@ class ActionModule(ActionBase):
         plan["group"] = describe.group(plan, check_mode=bool(self._task.check_mode), forced=self._forced(variables))
         online = source == "host" and not policy.get("gpu_driver_offline")
         plan["lists_old"] = online and freshness.lists_old(facts, policy.get("gpu_cache_max_age"))
-        found: dict[str, Any] = {"gpu_plan": plan}
+        steps = (*plan["changes"], *plan["pending"])
+        restart = any(step.get("disruption") == "reboot" for step in steps)
+        found: dict[str, Any] = {"gpu_plan": plan, "gpu_reboot_required": restart}
         if source in ("host", "stored"):
             # None takes the place of what a fact cache may still hold from an earlier run
             found["gpu_facts"] = facts if self._flag("keep_facts", default=True) else None

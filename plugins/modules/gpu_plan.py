@@ -135,6 +135,11 @@ ansible_facts:
           C(digests), C(facts_age), C(facts_from) and C(lists_old).
       type: dict
       returned: success
+    gpu_reboot_required:
+      description:
+        - Whether the host is as planned only after a restart, with or without leave for it (C(gpu_reboot_allowed)).
+      type: bool
+      returned: success
     gpu_facts:
       description: What was read on the host, or from O(facts_file).
       type: dict

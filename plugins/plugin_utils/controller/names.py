@@ -29,7 +29,7 @@ PLAYBOOK = {
 }
 
 #: Facts that the collection itself returns; they are no variables of a person.
-RETURNED = ("gpu_facts", "gpu_plan", "gpu_summary", "gpu_fleet")
+RETURNED = ("gpu_facts", "gpu_plan", "gpu_reboot_required", "gpu_summary", "gpu_fleet")
 
 
 @functools.cache

@@ -94,6 +94,16 @@ def test_reads_the_host_once_and_plans(planner: FakePlanner) -> None:
     assert result["ansible_facts"]["discovered_interpreter_python"], "else each later module would look for it again"
 
 
+@pytest.mark.parametrize(("changes", "pending", "required"), [
+    ([{"disruption": "none"}], [{"disruption": "restart"}], False),
+    ([{"disruption": "reboot"}], [], True), ([], [{"disruption": "reboot", "needs": "gpu_reboot_allowed"}], True)])
+def test_a_host_that_waits_for_a_restart_says_so_whoever_gives_leave(
+    planner: FakePlanner, changes: list[Any], pending: list[Any], required: bool
+) -> None:
+    planner.answer.update(changes=changes, pending=pending)
+    assert Runner(on_host=facts())(gather="missing")["ansible_facts"]["gpu_reboot_required"] is required
+
+
 def test_a_plan_of_this_run_is_used_again(planner: FakePlanner) -> None:
     run = Runner(on_host=facts())
     run(gather="missing")
