@@ -13,23 +13,19 @@ import yaml
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _COLLECTION = pathlib.Path(__file__).resolve().parents[3]
 
-#: Variables that the playbooks read, with what they do (documented in docs and inventories/example).
+#: Variables that the playbooks read beside policy and roles' options; docs/variables.md is made from this.
 PLAYBOOK = {
-    "gpu_hosts": "the hosts a playbook works on",
-    "gpu_serial": "how many hosts are changed at a time",
-    "gpu_report": "files on the controller that get the plans: .json, .html for people; several with commas",
-    "gpu_ask": "a question that is answered without a host (docs/ask.md)",
-    "gpu_facts_file": "stored facts: a file, or a directory with one file a host",
-    "gpu_force_apply": "run every task of the roles whatever the plan says",
-    "gpu_lock_timeout": "seconds to wait for the package manager's lock",
-    "gpu_lease_ttl": "seconds a lease lives without a sign of life",
-    "gpu_lease_force": "take over the lease of another run",
-    "gpu_run_id": "the id of this run (set by the playbooks)",
-    "gpu_verify_level": "auto, static or device",
+    "gpu_hosts": "The hosts that a playbook works on, a pattern. Everything in the inventory where it is not set.",
+    "gpu_serial": 'How many hosts are changed at a time. `[1, "10%"]` where it is not set: a canary, then batches.',
+    "gpu_report": "Files on the controller that get the plans: `.json`, `.html` for people; several with commas, or "
+                  "as a list (docs/report.md).",
+    "gpu_ask": "A question that is answered without a host (docs/ask.md).",
+    "gpu_facts_file": "Stored facts that are planned instead of asking hosts: a file, or a directory with one file a "
+                      "host. For `preflight.yml` and `operator.yml`.",
 }
 
 #: Facts that the collection itself returns; they are no variables of a person.
-RETURNED = ("gpu_facts", "gpu_plan", "gpu_reboot_required", "gpu_summary", "gpu_fleet")
+RETURNED = ("gpu_facts", "gpu_plan", "gpu_reboot_required", "gpu_summary")
 
 
 @functools.cache

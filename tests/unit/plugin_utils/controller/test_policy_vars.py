@@ -45,6 +45,16 @@ def test_known_names_are_no_mistakes_of_each_other() -> None:
     policy_vars.refuse_misspelt(dict.fromkeys(names.known(), "x"), names.known())
 
 
+@pytest.mark.parametrize("name", names.PLAYBOOK)
+def test_a_variable_of_the_playbooks_is_read_and_told_in_one_place(name: str) -> None:
+    files = [path for folder in ("playbooks", "roles", "plugins/action") for path in (ROOT / folder).rglob("*")
+             if path.suffix in (".yml", ".py") and "meta" not in path.parts]
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()
+             if not line.lstrip().startswith("#")]
+    assert re.search(rf"\b{name}\b", "\n".join(lines)), f"nothing reads {name}"
+    assert name not in names.policy() | names.role_options(), "its own file documents it already"
+
+
 def test_only_known_variables_are_evaluated() -> None:
     seen: list[str] = []
 
