@@ -95,12 +95,23 @@ def test_a_host_of_which_the_processes_are_not_known_counts_as_busy(
     assert stays is not busy
 
 
-def test_a_module_that_did_not_load_is_no_change() -> None:
-    (task,) = [task for task in all_tasks()
-               if task.get("ansible.builtin.command", {}).get("argv") == ["modprobe", "nvidia"]]
-    for rc, changed in ((0, True), (1, False)):
-        told = jinja2.Environment().compile_expression(task["changed_when"])(__gpu_driver_modprobe={"rc": rc})
-        assert told is changed
+@pytest.mark.parametrize(("answer", "gpus", "changed", "stops"), [
+    ({"rc": 0, "stderr": ""}, [{}], True, False),
+    ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"}, [{}], False, True),
+    ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': No such device"}, [{}], False, True),
+    ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': No such device"}, [], False, False),
+    ({"rc": 1, "stderr": "modprobe: FATAL: Module nvidia not found"}, [], False, True),
+    ({"rc": 2, "msg": "[Errno 2] No such file or directory: b'modprobe'"}, [{}], False, True),
+])
+def test_a_module_that_does_not_load_is_no_change_and_stops_the_run(
+        answer: dict[str, Any], gpus: list[Any], changed: bool, stops: bool) -> None:
+    load, stop = yaml.safe_load((ROLE / "tasks/load.yml").read_text())
+    told = {"__gpu_driver_modprobe": answer, "__gpu_driver_facts": {"gpus": gpus}}
+    evaluate = jinja2.Environment().compile_expression
+    assert evaluate(load["changed_when"])(**told) is changed and load["failed_when"] is False
+    assert all(evaluate(one)(**told) for one in stop["when"]) is stops
+    said = jinja2.Environment().from_string(stop["ansible.builtin.fail"]["msg"]).render(**told)
+    assert not stops or (answer.get("stderr") or answer["msg"]) in said
 
 
 def test_nothing_before_the_proof_changes_a_driver_package() -> None:
