@@ -27,7 +27,8 @@ def preferences(context: Context, chosen: Candidate) -> dict[str, str] | None:
     packaging = context.packaging
     if packaging is None or packaging.manager != "apt" or context.wishes.driver_offline is not None:
         return None
-    theirs = [one for one in map(repositories.address_in, context.driver.repositories) if one]
+    written = [one for one in context.driver.repositories if one["purpose"] != "distro"]
+    theirs = [one for one in map(repositories.address_in, written) if one]
     wish = context.wishes.driver_repository
     others: list[str] = []
     for one in each(context.host.packages.repositories):

@@ -15,6 +15,9 @@ from ..rules import sources
 from ..rules.context import Candidate, Context
 from . import candidates, family
 
+# the last part of an archive's address, on whatever mirror it is
+_ARCHIVES = ("debian", "debian-security", "ubuntu", "ubuntu-ports")
+
 
 def for_driver(context: Context, chosen: Candidate) -> list[dict[str, Any]]:
     """Return the repository files for a driver and its fabric; empty where the host's own sources serve."""
@@ -57,11 +60,11 @@ def _same_archive(context: Context, components: list[str]) -> str:
     codename = context.host.os.codename
     stanzas: dict[tuple[str, str | None], list[str]] = {}
     for one in each(context.host.packages.repositories):
-        archive = one.url.rstrip("/").rpartition("/")[2] in ("debian", "debian-security")
+        archive = one.url.rstrip("/").rpartition("/")[2] in _ARCHIVES
         if archive and one.enabled and isinstance(one.components, tuple) and "main" in one.components:
             key = (one.url, one.signed_by if isinstance(one.signed_by, str) else None)
             suites = [suite for suite in one.suites if isinstance(codename, str) and suite.startswith(codename)]
-            stanzas.setdefault(key, []).extend(suite for suite in suites if "backports" not in suite)
+            stanzas.setdefault(key, []).extend(one for one in suites if not one.endswith(("backports", "proposed")))
     texts = []
     for (url, signed_by), suites in stanzas.items():
         if suites:

@@ -35,6 +35,22 @@ def test_missing_components_come_from_the_same_mirror_with_the_same_key(plan: An
     assert "elsewhere" not in repository["content"]
 
 
+def test_ubuntu_without_restricted_and_multiverse_gets_them_from_its_own_mirror(plan: Any) -> None:
+    facts = hosts.fresh("ubuntu 24.04", ("l40s",))
+    (archive,) = facts["packages"]["repositories"]
+    archive.update(url="http://mirror.example/ubuntu", components=["main", "universe"])
+    archive["suites"] += ["noble-backports", "noble-proposed"]
+    made = plan(facts)
+    (repository,) = made["decisions"]["driver"]["repositories"]
+    assert repository["missing"] and repository["path"].endswith("/baremetal-nvidia-ubuntu.sources")
+    assert ("URIs: http://mirror.example/ubuntu\nSuites: noble noble-updates noble-security\n"
+            "Components: restricted multiverse\n") in repository["content"]
+    assert made["decisions"]["driver"]["predicted"], "until the lists are there"
+    assert any(one["action"] == "repository" for one in made["changes"])
+    archive["components"] += ["restricted", "multiverse"]
+    assert plan(facts)["decisions"]["driver"]["repositories"] == []
+
+
 def test_the_systems_own_sources_are_never_a_second_source(plan: Any) -> None:
     made = plan(plain_debian())
     assert not [one for one in made["changes"] if one["action"] == "repository" and one["after"] is None]
