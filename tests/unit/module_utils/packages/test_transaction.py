@@ -369,6 +369,21 @@ def test_package_scripts_find_our_programs_first(tmp_path: pathlib.Path) -> None
     assert f"DPkg::Path={paths[1]}" in started[1] and not any("DPkg::Path" in word for word in started[0])
 
 
+@pytest.mark.parametrize("name", ["apt", "dnf", "zypper"])
+def test_no_transaction_asks_or_restarts_anything(tmp_path: pathlib.Path, name: str) -> None:
+    seen: list[dict[str, str]] = []
+
+    def run(argv: list[str], **options: Any) -> SimpleNamespace:
+        seen.append(options["env"])
+        return SimpleNamespace(rc=0, out="Complete!", err="", timed_out=False)
+
+    managers.transactions(run, str(tmp_path), name).carry_out(Todo(remove=("b",)), Wish({}, ("b",)))
+    assert seen, "the transaction starts a program"
+    for env in seen:
+        assert env["NEEDRESTART_SUSPEND"] == "1" and env["SYSTEMD_OFFLINE"] == "1"
+        assert env["DEBIAN_FRONTEND"] == "noninteractive"
+
+
 def test_the_lock_of_apts_lists_is_waited_for(tmp_path: pathlib.Path) -> None:
     now = [0.0]
     locked = SimpleNamespace(rc=100, out="", timed_out=False,
