@@ -82,7 +82,9 @@ def test_a_canary_that_fails_stops_the_others(world: World, step: str) -> None:
     result = world.run("kernel_upgrade")
     assert result.rc == 2, result
     assert "g2 stage" not in world.events()
-    assert "not begun: g2" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "not begun: g2" in said
+    assert "non-zero return code. The others" in said, "what an item of a loop said, not that one failed"
     assert not (world.place / "g1" / "lease").exists(), "the lease is released"
 
 

@@ -97,7 +97,8 @@ _ROLE = """---
 
 _STEP = """---
 - name: Fail where the test wants it
-  ansible.builtin.command: "false"
+  ansible.builtin.command: "{{{{ item }}}}"
+  loop: ["true", "false"]
   when: fail_in | default('') == '{step}'
 - name: Lose the connection where the test wants it
   ansible.builtin.set_fact: {{ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}}
