@@ -25,6 +25,8 @@ _KERNEL_SIDE = re.compile(
     r"|linux-(modules|objects|signatures)-nvidia-|kmod-nvidia|nvidia-(open-)?driver-G0[67].*-kmp-)"
 )
 
+# NVIDIA's packages that have apt keep a branch or a version: each brings the same file of preferences.
+_PINNING = re.compile(r"nvidia-driver-pinning-(\d{3}(?:\.\d+)*)\Z")
 _WITH_VERSION = re.compile(r"kmod-nvidia-(open-)?\d")
 
 
@@ -35,6 +37,8 @@ def removed(context: Context, chosen: Candidate, coming: Mapping[str, Any]) -> l
         return []
     gone = []
     for name, version in installed.items():
+        if name not in coming and _pins_another(name, chosen):
+            gone.append(name)
         if name in coming or not (family.names_driver_version(name) or _KERNEL_SIDE.match(name)):
             continue
         if (
@@ -56,6 +60,12 @@ def _of_other_branch(name: str, version: str, chosen: Candidate) -> bool:
     if versions.branch_of(upstream) == chosen.branch:
         return _branch_in(name) not in (None, chosen.branch)  # a shell of another branch: what it installed is here
     return _branch_in(name) is not None
+
+
+def _pins_another(name: str, chosen: Candidate) -> bool:
+    """Say whether a package has apt prefer another driver than the chosen one, or one of another place."""
+    pinned = _PINNING.match(name)
+    return pinned is not None and (chosen.source != "nvidia" or pinned[1] not in (chosen.branch, chosen.version))
 
 
 def _branch_in(name: str) -> str | None:

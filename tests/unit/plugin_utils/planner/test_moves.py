@@ -257,3 +257,36 @@ def test_parts_of_el_move_in_lock_step_or_keep_the_driver_out(name: str, offered
             for one in made["findings"] if one["rule"] == "DRV008"] == [True]
     moved = plan(offers(done, {offered: "595.91.07-1"}), {"gpu_driver_branch": "595"})["decisions"]["driver"]
     assert moved["version"] == "595.91.07" and moved["fabric"] == {offered: "595.91.07-1"}
+
+
+# ---- NVIDIA's own pins
+
+
+def pinned(branch: str = "580") -> dict[str, Any]:
+    """Return a host of Ubuntu with R580 of NVIDIA's repository, kept by its pinning package; R595 is on offer too."""
+    facts = offers(hosts.fresh("ubuntu 24.04", ("l40s",)), {**ubuntu("-server"), "dkms": "3", "gcc-13": "13"})
+    facts["packages"]["repositories"].append(
+        {"id": "cuda", "url": "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/",
+         "suites": ["/"], "signed_by": "/x", "file": "/etc/apt/sources.list.d/cuda.list", "enabled": True})
+    for one in ("595", branch):
+        policy = {"gpu_driver_source": "nvidia", "gpu_driver_branch": one}
+        for name, version in plan({**facts, "packages": {**facts["packages"], "available": {}}}, policy)[
+                "decisions"]["driver"]["packages"].items():
+            facts["packages"]["available"].setdefault(name, []).append(version or f"{one}-1")
+    offers(facts, {f"nvidia-{kind}-580": "580.178.04-1ubuntu1" for kind in ("dkms", "kernel-source")})
+    return settled(facts, policy)
+
+
+@pytest.mark.parametrize(("policy", "goes"), [
+    ({"gpu_driver_source": "nvidia", "gpu_driver_branch": "595"}, True),
+    ({"gpu_driver_source": "distro", "gpu_driver_branch": "580"}, True),
+    ({"gpu_driver_source": "nvidia", "gpu_driver_branch": "580", "gpu_driver_flavour": "proprietary"}, False)])
+def test_a_pin_of_nvidias_goes_with_the_branch_that_it_keeps(policy: dict[str, Any], goes: bool) -> None:
+    done = pinned()
+    assert "nvidia-driver-pinning-580" in done["packages"]["installed"]
+    made = plan(done, policy)["decisions"]["driver"]
+    assert ("nvidia-driver-pinning-580" in made["remove"]) is goes, made["because"]
+    if goes:
+        after = as_planned.carry_out(done, plan(done, {**policy, "gpu_reboot_allowed": True}))
+        assert [name for name in after["packages"]["installed"] if "pinning" in name] == [
+            name for name in made["packages"] if "pinning" in name]
