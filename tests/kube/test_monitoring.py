@@ -73,8 +73,13 @@ def test_alerts_and_dashboard_are_where_they_are_found(cluster: Cluster) -> None
     second = cluster.run(gpu_operator_autoscaling=wanted)
     assert second.code == 0 and second.changed == 0, second.output
 
-    third = cluster.run(gpu_operator_monitoring="absent")
-    assert third.code == 0, third.output
+    fewer = cluster.run()
+    assert fewer.code == 0, fewer.output
+    assert cluster.one("horizontalpodautoscalers", "server-gpu", "default") is None
+    assert cluster.one("prometheusrules", "baremetal-nvidia-gpu", "gpu-operator") is not None
+
+    last = cluster.run(gpu_operator_monitoring="absent")
+    assert last.code == 0, last.output
     left = {key[1] for key, one in cluster.store.objects.items()
             if (one["metadata"].get("labels") or {}).get("app.kubernetes.io/part-of") == "gpu-monitoring"}
     assert left == set()

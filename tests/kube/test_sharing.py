@@ -130,7 +130,7 @@ def test_groups_come_wait_for_pods_and_are_taken_back(cluster: Cluster) -> None:
 def test_a_node_is_left_as_it_was_where_a_pod_may_not_go(cluster: Cluster) -> None:
     """A budget that never allows it, a pod that nobody starts again, another's cordon; and a run that was cut off."""
     cluster.store.watchers.append(_mig_manager)
-    for name in ("g1", "g2", "g3", "g4"):
+    for name in ("g1", "g2", "g3", "g4", "g5"):
         cluster.add(name)
     cluster.create(_pod("web-1", "default", "g1", labels={"app": "web"}))
     cluster.create(_pod("other", "default", "g1"))
@@ -142,12 +142,18 @@ def test_a_node_is_left_as_it_was_where_a_pod_may_not_go(cluster: Cluster) -> No
     cordoned["spec"] = {"unschedulable": True}    # somebody's own, for another reason
     cut_off["spec"] = {"unschedulable": True}
     cut_off["metadata"]["annotations"] = {"baremetal.nvidia/cordoned": "sharing"}
+    waiting = cluster.one("nodes", "g5")    # the same, and its pods may not be stopped any more
+    assert waiting is not None
+    waiting["spec"] = dict(cut_off["spec"])
+    waiting["metadata"]["annotations"] = dict(cut_off["metadata"]["annotations"])
+    cluster.create(_pod("busy", "default", "g5"))
 
     layout = {"nvidia.com/mig.config": "all-1g.10gb"}
     some = {"labels": layout, "layout": "all-1g.10gb", "empty": True, "may_stop": True, "restart": [],
             "cordoned": False}
     nodes = [{"name": name, **some} for name in ("g1", "g2", "g3")]
     nodes.append({"name": "g4", **some, "labels": {}, "layout": None, "empty": False, "cordoned": True})
+    nodes.append({"name": "g5", **some, "may_stop": False, "cordoned": True})
     run = cluster.play("sharing_node.yml", nodes=nodes, answer=str(cluster.place / "refused.json"),
                        gpu_operator_evict_timeout=2)
     assert run.code == 0, run.output
@@ -159,5 +165,7 @@ def test_a_node_is_left_as_it_was_where_a_pod_may_not_go(cluster: Cluster) -> No
     assert cluster.one("pods", "web-1", "default") is not None and cluster.one("pods", "job", "default") is not None
     assert _is_open(cluster, "g1") and _is_open(cluster, "g2") and _is_open(cluster, "g4")
     assert _labels(cluster, "g1") == {} and _labels(cluster, "g2") == {}
+    assert _is_open(cluster, "g5") and _labels(cluster, "g5") == {}
+    assert cluster.one("pods", "busy", "default") is not None
     assert cordoned["spec"] == {"unschedulable": True}
     assert _labels(cluster, "g3") == {**layout, "nvidia.com/mig.config.state": "success"}

@@ -57,6 +57,20 @@ def test_a_prometheus_that_looks_everywhere() -> None:
     assert "by (node," in rule["spec"]["groups"][0]["rules"][0]["expr"]
 
 
+def test_what_nobody_wants_any_more_goes_unless_something_is_missing() -> None:
+    scaled = [{"namespace": "ai", "name": name, "max": 2} for name in ("llm", "small")]
+    kps = [_prometheus(**EVERYWHERE)]
+    before = _made(settings={"autoscaling": scaled}, prometheuses=kps)["objects"]
+    # one scaler less, and Prometheus wants the rules elsewhere
+    alone = _prometheus(serviceMonitorSelector=_KPS, ruleSelector=_KPS, serviceMonitorNamespaceSelector={})
+    after = _made(settings={"autoscaling": scaled[:1], "there": before}, prometheuses=[alone])
+    gone = sorted((one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]) for one in after["gone"])
+    assert gone == [("HorizontalPodAutoscaler", "ai", "small-gpu"),
+                    ("PrometheusRule", "gpu-operator", "baremetal-nvidia-gpu")]
+    assert _made(settings={"autoscaling": scaled, "there": before}, prometheuses=kps)["gone"] == []
+    assert _made(settings={"there": before}, prometheuses=[])["gone"] == []    # no Prometheus: maybe for a moment
+
+
 def test_a_prometheus_that_looks_into_its_own_namespace_alone() -> None:
     spec = {key: value for key, value in EVERYWHERE.items() if "Namespace" not in key}
     made = _made(prometheuses=[_prometheus(**spec)])

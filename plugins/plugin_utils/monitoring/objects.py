@@ -25,14 +25,16 @@ class SettingError(ValueError):
 
 
 def for_cluster(wanted: Mapping[str, Any], facts: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``{objects, namespace_labels, told, missing, left_out}``.
+    """Return ``{objects, gone, namespace_labels, told, missing, left_out}``.
 
     wanted: what the role applies (``values``), facts: those of the cluster. settings: ``namespace``, ``labels`` of that
-    namespace, ``dashboard_labels``, ``dashboard_namespace``, ``rule_labels``, ``autoscaling``. ``missing`` says why
-    nothing would be seen; ``objects`` are then those that serve all the same.
+    namespace, ``dashboard_labels``, ``dashboard_namespace``, ``rule_labels``, ``autoscaling``, and of ours what is
+    ``there``. ``missing`` says why nothing would be seen; ``objects`` are then those that serve all the same. ``gone``
+    is what nobody wants any more; nothing while something is missing, which may be away for a moment.
     """
     values = wanted.get("values") or {}
-    made: dict[str, Any] = {"objects": [], "namespace_labels": {}, "told": [], "missing": [], "left_out": []}
+    made: dict[str, Any] = {"namespace_labels": {},
+                            **{key: [] for key in ("objects", "gone", "told", "missing", "left_out")}}
     if chart.flag(values, "dcgmExporter.enabled", True) is False:
         made["missing"].append("dcgmExporter.enabled is false: there are no metrics")
         return made
@@ -46,7 +48,15 @@ def for_cluster(wanted: Mapping[str, Any], facts: Mapping[str, Any], settings: M
         _prometheus(made, source, values, facts, settings)
         _dashboard(made, source, settings)
     _autoscaling(made, source, settings)
+    if not made["missing"]:
+        wanted_ones = {_key(one) for one in made["objects"]}
+        made["gone"] = [one for one in settings.get("there") or () if _key(one) not in wanted_ones]
     return made
+
+
+def _key(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    meta = one["metadata"]
+    return str(one["kind"]), str(meta["namespace"]), str(meta["name"])
 
 
 def of_values(values: Mapping[str, Any], facts: Mapping[str, Any], labels: Mapping[str, str]) -> Source:
