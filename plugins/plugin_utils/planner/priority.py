@@ -1,7 +1,8 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which of two repositories the driver's packages come from, where both have them: module and libraries from one.
+"""Which of two repositories the driver's packages come from, where both have them: module and libraries from one, and
+of NVIDIA's, which has every branch, in one version.
 
 dnf and zypper have it in the repository's own file (priority). apt has it in a file of preferences, by the address.
 """
@@ -23,7 +24,7 @@ _TOOLKIT = ("Package: nvidia-container-* libnvidia-container*\nPin: version *\nP
 
 
 def preferences(context: Context, chosen: Candidate) -> dict[str, str] | None:
-    """Return the file of preferences; None where there is one place alone, or addresses do not tell them apart."""
+    """Return the file of preferences, which names a place where there are two that their addresses tell apart."""
     packaging = context.packaging
     if packaging is None or packaging.manager != "apt" or context.wishes.driver_offline is not None:
         return None
@@ -37,8 +38,10 @@ def preferences(context: Context, chosen: Candidate) -> dict[str, str] | None:
             (theirs if nvidia else others).append(one.url)
     hosts = {urlsplit(url).hostname for url in theirs}
     host = next(iter(hosts)) if len(hosts) == 1 else None
+    exact = _exactly(chosen)
     if not host or not others or any(urlsplit(url).hostname == host for url in others):
-        return None
+        text = f"{_HEAD}# Libraries and module are of one version.\n{_TOOLKIT}\n{exact.rstrip()}\n"
+        return {"path": PATH, "content": text} if exact else None
     if chosen.source == "nvidia":
         # NVIDIA's pinning packages give 1000 to every version of the branch, the archive's too
         what, priority = "Libraries and module come from NVIDIA's repository, whatever the others have.", 1001
@@ -46,5 +49,15 @@ def preferences(context: Context, chosen: Candidate) -> dict[str, str] | None:
         what, priority = "Libraries and module come from the distribution's archive, whatever NVIDIA's has.", 100
     else:
         return None
-    return {"path": PATH, "content": f"{_HEAD}# {what}\n{_TOOLKIT}\nPackage: {_NAMES}\nPin: origin \"{host}\"\n"
-                                     f"Pin-Priority: {priority}\n"}
+    return {"path": PATH, "content": f"{_HEAD}# {what}\n{_TOOLKIT}\n{exact}Package: {_NAMES}\n"
+                                     f"Pin: origin \"{host}\"\nPin-Priority: {priority}\n"}
+
+
+def _exactly(chosen: Candidate) -> str:
+    """Return the preference for the chosen version: apt takes no other one for what a package needs beside it.
+
+    NVIDIA's repository has every branch under one name, and its parts ask for each other at exactly their version.
+    """
+    if chosen.source != "nvidia" or chosen.version is None:
+        return ""
+    return f"Package: {_NAMES}\nPin: version {chosen.version}*\nPin-Priority: 1002\n\n"

@@ -64,6 +64,9 @@ def test_libraries_and_module_come_from_one_place(plan: Callable[..., dict[str, 
     wanted = made["decisions"]["driver"]["preferences"]
     assert 'Pin: origin "mirror.local"\nPin-Priority: 1001' in wanted["content"]
     assert wanted["content"].index("nvidia-container-*") < wanted["content"].index("nvidia-* libnvidia-*")
+    version = made["decisions"]["driver"]["version"]
+    exact = wanted["content"].index(f"Pin: version {version}*\nPin-Priority: 1002\n")
+    assert exact < wanted["content"].index("Pin: origin"), "the first record that fits a version counts"
     assert [change["target"] for change in made["changes"] if change["action"] == "pin"] == [wanted["path"]]
     facts = copy.deepcopy(FACTS)
     facts["packages"]["repositories"].append(
@@ -71,8 +74,11 @@ def test_libraries_and_module_come_from_one_place(plan: Callable[..., dict[str, 
          "suites": ["/"], "signed_by": "/x", "file": "/etc/apt/sources.list.d/cuda.list", "enabled": True})
     archive = plan(facts, gpu_driver_source="distro")["decisions"]["driver"]["preferences"]
     assert 'Pin: origin "developer.download.nvidia.com"\nPin-Priority: 100' in archive["content"]
+    assert "1002" not in archive["content"]
     facts["packages"]["repositories"].pop()
     assert plan(facts, gpu_driver_source="distro")["decisions"]["driver"]["preferences"] is None
     same = {**MIRROR, "url": "http://archive.ubuntu.com/cuda/"}
     made = plan(FACTS, gpu_driver_source="nvidia", gpu_driver_repository=same)
-    assert made["decisions"]["driver"]["preferences"] is None
+    alone = made["decisions"]["driver"]["preferences"]["content"]
+    assert "Pin: origin" not in alone, "the address does not tell them apart"
+    assert f"Pin: version {version}*\nPin-Priority: 1002\n" in alone
