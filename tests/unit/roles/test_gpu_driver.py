@@ -126,6 +126,28 @@ def test_nothing_before_the_proof_changes_a_driver_package() -> None:
     assert order[: order.index("prove.yml")] == ["repair.yml", "sources.yml", "files.yml"]
 
 
+def test_builds_that_cannot_be_kept_or_handed_over_are_made_by_each_host(tmp_path: pathlib.Path) -> None:
+    """The very tasks that keep and hand over, for two hosts, with a controller on which nothing can be written."""
+    shape, share = "0" * 16, str(tmp_path / "file" / "share")
+    (tmp_path / "file").write_text("in the way")
+    every = yaml.safe_load((ROLE / "tasks/build_once.yml").read_text())
+    steps = every[[task["name"] for task in every].index("Make room for builds on the controller"):]
+    play = {"hosts": "a,b", "connection": "local", "gather_facts": False, "vars": {
+        "__gpu_driver_share": share, "__gpu_driver_builders": {"a": [shape]}, "__gpu_driver_wanted": [shape],
+        "__gpu_driver_stored": [f"{share}/nvidia-1_k_{shape}_{'1' * 64}.tar.gz"],
+        "__gpu_driver_proof": {"kernels": [{"tarball": str(tmp_path / "none.tar.gz")}]},
+        "gpu_driver_cache_dir": str(tmp_path / "cache")},
+        "tasks": [*steps, {"name": "Go on", "ansible.builtin.debug": {"msg": "GOES ON {{ inventory_hostname }}"}}]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    done = subprocess.run([str(pathlib.Path(sys.executable).with_name("ansible-playbook")), "-i", "a,b,",
+                           str(tmp_path / "play.yml"), "-e", f"ansible_python_interpreter={sys.executable}"],
+                          capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Each host builds for itself" in done.stdout and "What a has built could not be kept" in done.stdout
+    assert "No build could be handed to b" in done.stdout
+    assert "GOES ON a" in done.stdout and "GOES ON b" in done.stdout
+
+
 def test_holds_are_set_again_and_ramdisks_freed_also_after_a_failure() -> None:
     (top,) = yaml.safe_load((ROLE / "tasks/packages.yml").read_text())
     assert {"ramdisks_free.yml"} <= {task.get("ansible.builtin.include_tasks") for task in top["always"]}
