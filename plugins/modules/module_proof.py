@@ -12,6 +12,9 @@ description:
   - Fetches packages with prebuilt NVIDIA modules, opens them in a scratch directory, and checks with C(modinfo) that
     they are for this kernel, of this driver version and flavour, and signed where that is asked for. Nothing is
     installed.
+  - Modules that were made for another kernel and lie where they are linked for several (Red Hat's C(extra), SUSE's
+    KMPs) count only where every symbol that they or their package ask for is in this kernel with the same checksum -
+    by its C(symvers.gz), its headers, or what its package provides. Otherwise the first symbols that differ are named.
   - Builds other DKMS modules of the host (OFED, ZFS, GDRCopy) for the kernel in a scratch directory, against headers
     that are fetched and opened there.
   - What does not fit fails the task with the reason; the host is as it was.

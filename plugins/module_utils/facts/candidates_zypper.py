@@ -25,7 +25,7 @@ from .kernel import natural
 
 _CONFS = ("/etc/zypp/zypp.conf", "/usr/etc/zypp/zypp.conf")
 _IMAGE = re.compile(r"^kernel-(?P<flavour>default|azure|rt|64kb|vanilla|longterm)$")
-_PRIMARY = "/var/cache/zypp/raw/*/repodata/*primary.xml*"
+PRIMARY = "/var/cache/zypp/raw/*/repodata/*primary.xml*"
 _TEXT_RC = (0, 104)  # 104: nothing of that name
 _DONE_RC = (0, 102, 103)  # 102: a reboot will be needed, 103: zypper itself comes first
 
@@ -43,7 +43,7 @@ def read(ctx: Context, installed: set[str]) -> tuple[list[Candidate], set[str]]:
 def _modules(ctx: Context, found: list[Candidate]) -> None:
     """Set which KMPs fit each candidate; where nobody can tell, the reason stands in unknown."""
     kernels = {(name, version) for one in found for name, version in one.packages.items() if _IMAGE.match(name)}
-    provided, required = kmps.of(list(advisories.texts(ctx, [_PRIMARY], "kernel.candidates[].modules")), kernels)
+    provided, required = kmps.of(list(advisories.texts(ctx, [PRIMARY], "kernel.candidates[].modules")), kernels)
     listed = ctx.run(["rpm", "-qa", "--queryformat", rpmdb.QUERY, "nvidia-*-kmp-*"])
     for one in rpmdb.parse(listed.out) if listed.ok else []:
         answer = ctx.run(["rpm", "-q", "--requires", one.name])

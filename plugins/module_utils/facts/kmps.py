@@ -4,22 +4,25 @@
 """Which kernel module packages (KMPs) of the driver fit a kernel that is not installed yet.
 
 A KMP is built for one kernel and linked for every other one that has the same symbols: it requires
-``ksym(FLAVOUR:SYMBOL) = CHECKSUM``, and kernels provide them. An installed KMP says nothing about a kernel that comes
-beside the one that it was built for, so zypper installs that kernel without a module.
+``ksym(FLAVOUR:SYMBOL) = CHECKSUM`` (Red Hat: ``kernel(SYMBOL) = CHECKSUM``), and kernels provide them. An installed KMP
+says nothing about a kernel that comes beside the one that it was built for, so zypper installs that kernel without a
+module.
 
-Source: https://documentation.suse.com/sbp/server-linux/html/SBP-KMP-Manual-SLE12SP2/, the repositories' primary.xml.
+Source: https://documentation.suse.com/sbp/server-linux/html/SBP-KMP-Manual-SLE12SP2/, the repositories' primary.xml;
+find-requires.ksyms and find-provides.ksyms of Red Hat's kernel-srpm-macros.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from . import rpmdb
 
 _KMP = re.compile(r"^nvidia-.*-kmp-(?:default|azure|64kb|rt)$")
 _SYMBOL = re.compile(r'<rpm:entry name="(?P<name>ksym\([^"]*)" flags="EQ"(?: epoch="\d+")? ver="(?P<sum>[^"]*)"')
+_NAMED = re.compile(r"^(?:kernel|ksym)\((?:[\w.-]+:)?(?P<symbol>\w+)\)$")
 _VERSION = re.compile(r'<version (?:epoch="(?P<epoch>\d+)" )?ver="(?P<ver>[^"]*)" rel="(?P<rel>[^"]*)"')
 
 Symbols = dict[str, str]
@@ -38,6 +41,15 @@ def of(texts: Iterable[str], kernels: set[tuple[str, str]]) -> tuple[Packages, P
             elif _KMP.match(name):
                 required[name, version] = _symbols(block, "requires")
     return provided, required
+
+
+def kernel(texts: Iterable[str], is_it: Callable[[str, str], bool]) -> Symbols:
+    """What the kernel provides that ``is_it`` (of name and VERSION-RELEASE) knows, of the texts of primary.xml."""
+    for text in texts:
+        for block, name, version in _blocks(text, lambda one: one.startswith("kernel-")):
+            if is_it(name, version) and (found := _symbols(block, "provides")):
+                return found
+    return {}
 
 
 def _blocks(text: str, wanted: Callable[[str], bool]) -> Iterable[tuple[str, str, str]]:
@@ -65,8 +77,8 @@ def _symbols(block: str, kind: str) -> Symbols:
 
 
 def requirements(text: str) -> Symbols:
-    """The same of the lines of ``rpm -q --requires``."""
-    rows = (line.strip().rpartition(" = ") for line in text.splitlines() if line.startswith("ksym("))
+    """The same of the lines of ``rpm -q --requires`` or ``--provides``."""
+    rows = (line.strip().rpartition(" = ") for line in text.splitlines() if line.startswith(("ksym(", "kernel(")))
     return {name: checksum for name, _mark, checksum in rows}
 
 
@@ -74,8 +86,23 @@ def fitting(provided: Symbols, required: Packages) -> dict[str, list[str]]:
     """Name → newest versions of the KMPs whose every symbol the kernel has; one that names none proves nothing."""
     found: dict[str, list[str]] = {}
     for (name, version), symbols in required.items():
-        if symbols and all(provided.get(symbol) == checksum for symbol, checksum in symbols.items()):
+        if symbols and not differing(provided, symbols):
             found[name] = rpmdb.newest([version, *found.get(name, [])])
+    return found
+
+
+def differing(provided: Mapping[str, object], required: Mapping[str, object]) -> list[str]:
+    """The symbols that a kernel lacks, or has with another checksum: a module that needs one is not loaded."""
+    return sorted(symbol for symbol, checksum in required.items() if provided.get(symbol) != checksum)
+
+
+def checksums(symbols: Symbols) -> dict[str, int]:
+    """The symbols by their bare names, as module files name them; what is no checksum is left out."""
+    found = {}
+    for name, checksum in symbols.items():
+        match = _NAMED.match(name)
+        if match and re.match(r"(?:0x)?[0-9a-fA-F]{1,16}$", checksum):
+            found[match.group("symbol")] = int(checksum, 16)
     return found
 
 

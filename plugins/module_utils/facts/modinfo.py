@@ -106,7 +106,15 @@ def signer(data: bytes | mmap.mmap) -> str | None:
 
 
 def modinfo_section(data: bytes | mmap.mmap) -> bytes:
-    """The raw bytes of section .modinfo of a 64-bit ELF file."""
+    """The raw bytes of section .modinfo of a 64-bit ELF file. Raises ValueError for anything else."""
+    found = section(data, b".modinfo")
+    if found is None:
+        raise ValueError("the file has no .modinfo section")
+    return found
+
+
+def section(data: bytes | mmap.mmap, wanted: bytes) -> bytes | None:
+    """The raw bytes of a section of a 64-bit ELF file, None where it has none. Raises ValueError for anything else."""
     if len(data) < 64 or data[:4] != b"\x7fELF" or data[4] != 2:
         raise ValueError("not a 64-bit ELF file")
     order = "<" if data[5] == 1 else ">"
@@ -116,8 +124,8 @@ def modinfo_section(data: bytes | mmap.mmap) -> bytes:
         headers = [struct.unpack_from(f"{order}IIQQQQ", data, offset + index * size) for index in range(count)]
         names = headers[names_at][4]
         for name, _kind, _flags, _address, start, length in headers:
-            if data[names + name : names + name + 9] == b".modinfo\0":
+            if data[names + name : names + name + len(wanted) + 1] == wanted + b"\0":
                 return bytes(data[start : start + length])
     except (struct.error, IndexError) as error:
         raise ValueError("the ELF file is damaged") from error
-    raise ValueError("the file has no .modinfo section")
+    return None

@@ -92,3 +92,11 @@ class Apt:
         result = self.run(["dpkg-deb", "-x", package, into], timeout=300)
         if result.rc != 0:
             raise ProofError(f"cannot open {os.path.basename(package)}: {result.err.strip() or f'status {result.rc}'}")
+
+    def required_symbols(self, package: str) -> dict[str, str]:
+        """Nothing: packages of Debian and Ubuntu name no symbols."""
+        return {}
+
+    def provided_symbols(self, release: str) -> dict[str, str]:
+        """See :meth:`required_symbols`."""
+        return {}

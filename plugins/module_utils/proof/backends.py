@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, ClassVar, Protocol
 
+from ..facts.kmps import Symbols
 from ..packages import detect
 from .apt import Apt, Offer
 from .rpm import Dnf, Zypper
@@ -39,10 +40,16 @@ class Source(Protocol):
     def unpack(self, package: str, into: str) -> None:
         """Open a package file, running none of its scripts. Raises ProofError."""
 
+    def required_symbols(self, package: str) -> Symbols:
+        """What a package file asks of the kernel's symbols, by the names of rpm; empty where packages name none."""
+
+    def provided_symbols(self, release: str) -> Symbols:
+        """What the packages say of a kernel's symbols, by the same names; empty where they say nothing."""
+
 
 def backend(run: Runner, root: str = "/") -> Source:
     """The source for what the host has; apt's where that cannot be told."""
     name = detect.detect(root)
     if name == "dnf":
         return Dnf(run, root)
-    return Zypper(run) if name == "zypper" else Apt(run)
+    return Zypper(run, root) if name == "zypper" else Apt(run)

@@ -15,6 +15,7 @@ from ..state import DIRECTORY, Store, stamp
 from . import headers as kernel_headers
 from . import others, precompiled, scratch
 from .errors import ProofError
+from .symbols import Abi
 
 Runner = Callable[..., Any]
 BUILD_MB = 1500
@@ -46,9 +47,10 @@ def prove(wish: Candidate, backend: Any, run: Runner, store: Store, root: str = 
         with scratch.directory(wish.scratch_dir) as place:
             for index, (name, version) in enumerate(sorted(wish.prebuilt.items())):
                 beat()
-                tree = precompiled.open_package(name, version, backend, os.path.join(place, f"package-{index}"))
-                found = precompiled.check(tree, f"{name} {version}", release=wish.release, driver=wish.driver,
-                                          flavour=wish.flavour, signed=wish.signed, run=run)
+                opened = precompiled.open_package(name, version, backend, os.path.join(place, f"package-{index}"))
+                found = precompiled.check(opened, f"{name} {version}", release=wish.release, driver=wish.driver,
+                                          flavour=wish.flavour, signed=wish.signed, run=run,
+                                          abi=Abi(wish.release, backend, run, place, root))
                 done.append({"name": name, "how": "opened", "version": version, **found})
             if wish.others:
                 done += _others(wish, backend, place, run, root, beat)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, ClassVar
 
 from ..checksum import sha256_of
+from ..facts.kmps import Symbols
 from ..packages import directory
 from ..packages.base import PackageError
 from .apt import Offer
@@ -78,3 +79,11 @@ class Files:
     def unpack(self, package: str, into: str) -> None:
         """See :class:`.backends.Source`."""
         self.source.unpack(package, into)
+
+    def required_symbols(self, package: str) -> Symbols:
+        """See :class:`.backends.Source`."""
+        return self.source.required_symbols(package)
+
+    def provided_symbols(self, release: str) -> Symbols:
+        """See :class:`.backends.Source`."""
+        return self.source.provided_symbols(release)

@@ -4,7 +4,8 @@
 """Modules that come ready in a package: fetched, opened beside the system, and read, before the package is installed.
 
 A package is opened with none of its scripts run. What has to agree is what ``modinfo`` says: release, driver version,
-flavour, and a signature where the kernel asks for one.
+flavour, and a signature where the kernel asks for one. Modules that are linked for several kernels agree with another
+release by their symbols.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
+from ..facts.kmps import Symbols
 from . import modinfo
 from .errors import ProofError
+from .symbols import Abi
 
 Runner = Callable[..., Any]
 _OBJECTS = ".o"
@@ -25,8 +28,15 @@ _ARCH = re.compile(r"\.(x86_64|aarch64)\Z")
 _LINKED_ON_HOST = re.compile(r"^linux-modules-nvidia-(?P<rest>\d{3}(?:-server)?-\d\S*)$")
 
 
-def open_package(name: str, version: str, backend: Any, place: str) -> str:
-    """Fetch and open one package below ``place``; the directory that stands for /. Raises ProofError."""
+class Opened(NamedTuple):
+    """An opened package: the directory that stands for /, and what it asks of the kernel's symbols."""
+
+    tree: str
+    asked: Symbols
+
+
+def open_package(name: str, version: str, backend: Any, place: str) -> Opened:
+    """Fetch and open one package below ``place``. Raises ProofError."""
     into, tree = os.path.join(place, "packages"), os.path.join(place, "tree")
     os.makedirs(into, exist_ok=True)
     os.makedirs(tree, exist_ok=True)
@@ -34,10 +44,12 @@ def open_package(name: str, version: str, backend: Any, place: str) -> str:
     objects = objects_of(name)
     if objects is not None:
         wanted[objects] = version
+    asked: Symbols = {}
     for package in backend.download(wanted, into):
         backend.unpack(package, tree)
+        asked.update(backend.required_symbols(package))
         os.unlink(package)
-    return tree
+    return Opened(tree, asked)
 
 
 def objects_of(name: str) -> str | None:
@@ -52,19 +64,22 @@ def module_files(tree: str) -> list[str]:
     return sorted(path for path in found if path.endswith(modinfo.SUFFIXES) and os.path.isfile(path))
 
 
-def check(tree: str, what: str, *, release: str, driver: str, flavour: str | None, signed: bool,
-          run: Runner) -> dict[str, Any]:
-    """What the nvidia module in ``tree`` says of itself, as far as it agrees. Raises ProofError naming each fault.
+def check(opened: Opened, what: str, *, release: str, driver: str, flavour: str | None, signed: bool,
+          run: Runner, abi: Abi) -> dict[str, Any]:
+    """What the nvidia modules of a package say of themselves, as far as it agrees. Raises ProofError naming each fault.
 
     Modules that come as objects are linked on the host: of those only the path tells what they are for.
     """
+    tree = opened.tree
     files = [path for path in module_files(tree) if modinfo.stem_of(path).replace("-", "_").startswith("nvidia")]
     if not files:
         return _objects(tree, what, release, driver, signed)
     modules = [modinfo.read(path, run) for path in files]
     wrong = []
+    linked = [module for module in modules if module.release != release and _linked(module.path)]
+    wrong += abi.problems(linked, opened.asked) if linked else []
     for module in modules:
-        elsewhere = module.release != release and not _linked(module.path)
+        elsewhere = module.release != release and module not in linked
         wrong += [f"{module.stem}.ko is for kernel {module.release}, not {release}"] if elsewhere else []
         wrong += [f"{module.stem}.ko has version {module.version}, not {driver}"] if module.version != driver else []
         wrong += [f"{module.stem}.ko is not signed"] if signed and not module.signer else []
@@ -79,7 +94,7 @@ def check(tree: str, what: str, *, release: str, driver: str, flavour: str | Non
 
 
 def _linked(path: str) -> bool:
-    """Whether a module serves other kernels too: it lies where weak-modules takes it from (extra, updates, a KMP)."""
+    """Whether a module may serve other kernels: it lies where weak-modules takes it from (extra, updates, a KMP)."""
     return any(part in path for part in ("/extra/", "/updates/", "/weak-updates/"))
 
 

@@ -14,11 +14,16 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, Callable, ClassVar
 
+from ..facts import advisories, kmps
+from ..facts.candidates_zypper import PRIMARY, release_of
+from ..facts.context import Context
+from ..facts.tree import Tree
 from .apt import OFFERED, WAY_OUT, Offer
 from .errors import ProofError
 
 Runner = Callable[..., Any]
 _FORMAT = "%{EPOCHNUM}:%{VERSION}-%{RELEASE}"
+_LONG = 32 * 1024 * 1024  # a kernel provides tens of thousands of symbols
 _OPEN = 'cd "$2" && rpm2cpio "$1" | cpio --extract --make-directories --quiet --no-absolute-filenames'
 
 
@@ -83,6 +88,21 @@ class Rpm:
         if result.rc != 0:
             raise ProofError(f"cannot open {os.path.basename(package)}: {result.err.strip() or f'status {result.rc}'}")
 
+    def required_symbols(self, package: str) -> kmps.Symbols:
+        """What a package file asks of the kernel, by rpm's names (``kernel(…)``, ``ksym(…)``)."""
+        result = self.run(["rpm", "-qp", "--requires", package], timeout=120, limit=_LONG)
+        return kmps.requirements(result.out) if result.rc == 0 else {}
+
+    def provided_symbols(self, release: str) -> kmps.Symbols:
+        """What a kernel has by rpm's names: the installed one's package, else what is on offer; empty: not told."""
+        paths = [f"/lib/modules/{release}/vmlinuz", f"/boot/vmlinuz-{release}"]
+        # what is not there is complained of beside the answer
+        there = kmps.requirements(self.run(["rpm", "-qf", "--provides", *paths], timeout=120, limit=_LONG).out)
+        return there or self._offered_symbols(release)
+
+    def _offered_symbols(self, release: str) -> kmps.Symbols:
+        raise NotImplementedError
+
 
 class Dnf(Rpm):
     """dnf 4 or 5."""
@@ -102,6 +122,16 @@ class Dnf(Rpm):
         lines = [line for line in result.out.splitlines() if ":" in line]
         return Offer(name=name, version=plain(lines[-1]), depends=()) if result.rc == 0 and lines else None
 
+    def _offered_symbols(self, release: str) -> kmps.Symbols:
+        _bare, _plus, variant = release.partition("+")
+        stem = f"kernel-{variant}" if variant else "kernel"
+        # symbols of modules are provided by the packages of modules
+        capabilities = [f"{one}-uname-r = {release}" for one in
+                        ("kernel", f"{stem}-core", f"{stem}-modules-core", f"{stem}-modules")]
+        result = self.run([self.program, "--quiet", "repoquery", "--available", "--provides", "--whatprovides",
+                           ",".join(capabilities)], timeout=300, limit=_LONG)
+        return kmps.requirements(result.out) if result.rc == 0 else {}
+
     def _spec(self, name: str, version: str) -> str:
         # a kernel's package is named with its version already
         return name if name.endswith((".x86_64", ".aarch64")) else f"{name}-{version}"
@@ -113,6 +143,15 @@ class Dnf(Rpm):
 
 class Zypper(Rpm):
     """zypper."""
+
+    def __init__(self, run: Runner, root: str = "/", download_timeout: float = 900) -> None:
+        super().__init__(run, download_timeout)
+        self.root = root
+
+    def _offered_symbols(self, release: str) -> kmps.Symbols:
+        context = Context(Tree(self.root), deadline=float("inf"), runner=self.run)
+        return kmps.kernel(advisories.texts(context, [PRIMARY]),
+                           lambda name, version: release_of(name, version) == release)
 
     def offer(self, name: str, version: str | None = None) -> Offer | None:
         """See :class:`Rpm`."""

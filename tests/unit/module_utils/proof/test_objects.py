@@ -9,8 +9,13 @@ import pathlib
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import precompiled
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
+from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.symbols import Abi
 
 RELEASE = "6.8.0-149-generic"
+
+
+def nothing(*_words, **_options):
+    """No program is asked."""
 
 
 @pytest.mark.parametrize(("name", "objects"), [
@@ -39,11 +44,14 @@ def test_the_objects_are_fetched_and_opened_with_it(tmp_path):
                 path.parent.mkdir(parents=True)
                 path.write_text("x")
 
+        def required_symbols(self, package):
+            return {}
+
     backend, name = Backend(), f"linux-modules-nvidia-580-server-{RELEASE}"
-    tree = precompiled.open_package(name, "6.8.0-149.149+1", backend, str(tmp_path))
+    package = precompiled.open_package(name, "6.8.0-149.149+1", backend, str(tmp_path))
     assert backend.asked == {name: "6.8.0-149.149+1", f"linux-objects-nvidia-580-server-{RELEASE}": "6.8.0-149.149+1"}
-    found = precompiled.check(tree, name, release=RELEASE, driver="580.178.04", flavour="proprietary", signed=False,
-                              run=lambda *_words, **_options: None)
+    found = precompiled.check(package, name, release=RELEASE, driver="580.178.04", flavour="proprietary", signed=False,
+                              run=nothing, abi=Abi(RELEASE, backend, nothing, str(tmp_path)))
     assert found == {"modules": ["nvidia"], "signer": None}
 
 
@@ -63,8 +71,8 @@ def kmod(tree: pathlib.Path, driver: str = DRIVER, kernel: str = "5.14.0-611.30.
 
 
 def opened(tree: pathlib.Path, signed: bool = True) -> dict[str, object]:
-    return precompiled.check(str(tree), "kmod-nvidia", release=EL, driver=DRIVER, flavour="proprietary", signed=signed,
-                             run=lambda *_words, **_options: None)
+    return precompiled.check(precompiled.Opened(str(tree), {}), "kmod-nvidia", release=EL, driver=DRIVER,
+                             flavour="proprietary", signed=signed, run=nothing, abi=Abi(EL, None, nothing, str(tree)))
 
 
 def test_nvidias_kmods_are_known_by_the_folder_of_driver_and_kernel(tmp_path: pathlib.Path) -> None:
