@@ -63,6 +63,7 @@ class PackageSet:
     packages: what to install; the first one's candidates decide the version. {version}, {release}, {meta} are open.
     versions: package → exact package version, where it differs from the series' own.
     source_package: the package that holds the module source (or the prebuilt module).
+    vendor_key: whose key the ready modules are signed with, where the system does not trust it by itself.
     built_by_package: the package builds the module on the host, in its own scripts, though it is called prebuilt.
     """
 
@@ -72,6 +73,7 @@ class PackageSet:
     module: Word = "nvidia"
     precompiled: Package | None = None  # linux-modules-nvidia-580-server-open-{release}, kmod-nvidia-{version}-{kernel}
     built_by_package: Flag = False
+    vendor_key: Text | None = None
     precompiled_meta: Package | None = None  # {meta}: generic, generic-hwe-24.04, …
     stream: Text | None = None  # dnf module stream, such as 580-open; None where there are no streams
     companions: tuple[Package, ...] = ()  # wanted too, with versions of their own: never pinned to the driver's

@@ -99,6 +99,29 @@ def signs_for_itself(context: Context, candidate: Candidate) -> Iterator[Hit]:
                                "with a key that nobody enrolled")
 
 
+@candidate_rule(
+    "SYS008", "error", "Secure Boot would refuse a module that is signed with its vendor's key",
+    why="NVIDIA signs its prebuilt modules for RHEL with a key of its own. The kernel trusts the distribution's keys "
+        "and enrolled ones: until NVIDIA's is enrolled, none of these modules loads.",
+    remedy="enrol NVIDIA's certificate (mokutil --import, then the console step; it lies in the repository that has "
+           "the modules, as *public_key.der), or build the module with a key of this host (gpu_driver_method: dkms "
+           "with gpu_mok_password)",
+    sources=["https://github.com/NVIDIA/yum-packaging-precompiled-kmod/blob/main/UEFI.md"],
+)
+def vendor_not_enrolled(context: Context, candidate: Candidate) -> Iterator[Hit]:
+    """Fires where Secure Boot insists and no enrolled key has the vendor's name, unless this very driver is loaded."""
+    vendor = candidate.packages.vendor_key if candidate.packages is not None else None
+    if not context.wants_driver or vendor is None or not enforced(context) or not isinstance(context.host.mok, tuple):
+        return
+    if candidate.installed and context.host.driver.loaded == candidate.version:
+        return
+    own = context.host.signing_key.name if isinstance(context.host.signing_key, SigningKey) else None
+    if not any(vendor.lower() in name.lower() and "dkms" not in name.lower() and name != own
+               for name in context.host.mok):
+        yield Hit(candidate.label, f"Secure Boot is on, {candidate.packages.precompiled} is signed with {vendor}'s "
+                                   "key, and that is not enrolled")
+
+
 @plan_rule(
     "SYS006", "warning", "The enrolment of a key waits for the console",
     why="Only a person at the console can enrol a key; until then modules built here are not loaded, so none is "
