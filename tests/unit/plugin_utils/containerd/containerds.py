@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real containerd binaries to hold computations against: the one of the machine and those of Debian's releases.
 
-They are fetched with apt into .cache/containerd (no installation) the first time; where that cannot be, the tests
-that need them are skipped and say so.
+They are fetched with apt into .cache/containerd (no installation) the first time. Where that cannot be, the tests
+that need them are skipped and say so; in CI they fail, since a run that compared nothing would look like one that did.
 """
 from __future__ import annotations
 
 import fcntl
 import functools
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 from typing import Any
 
+import pytest
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -22,18 +24,26 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SUITES = {"1.6": "bookworm", "1.7": "trixie", "2.1": "forky"}
 
 
+def program(line: str) -> str:
+    """The path of a containerd of that line (``1.6``, ``1.7``, ``2.1``); without one the test is skipped, or fails."""
+    path, reason = _found(line)
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"containerd {line} is not here: {reason}")
+    return path
+
+
 @functools.cache
-def binary(line: str) -> str | None:
-    """The path of a containerd of that line (``1.6``, ``1.7``, ``2.1``), or None."""
+def _found(line: str) -> tuple[str | None, str]:
+    """The path, or None and why there is none; asked once, as an archive that does not answer takes its time."""
     own = shutil.which("containerd")
     if own and _line(own) == line:
-        return own
+        return own, ""
     CACHE.mkdir(parents=True, exist_ok=True)
     # The workers of a run, and the runs of two Pythons, come here at once: one fetches, the others find it done.
     with (CACHE / f"apt-{SUITES[line]}.lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         fetched = CACHE / f"apt-{SUITES[line]}/root/usr/bin/containerd"
-        return str(fetched) if _line(fetched) == line else _fetch(line)
+        return (str(fetched), "") if _line(fetched) == line else _fetch(line)
 
 
 def _line(path: str | pathlib.Path) -> str | None:
@@ -45,9 +55,9 @@ def _line(path: str | pathlib.Path) -> str | None:
     return match[1] if match else None
 
 
-def _fetch(line: str) -> str | None:
+def _fetch(line: str) -> tuple[str | None, str]:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb") or not pathlib.Path(KEYRING).exists():
-        return None
+        return None, f"Debian's archive needs apt-get, dpkg-deb and {KEYRING}"
     root = CACHE / f"apt-{SUITES[line]}"
     for folder in ("lists/partial", "cache/archives/partial", "etc"):
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -67,10 +77,13 @@ def _fetch(line: str) -> str | None:
                        timeout=300)
         shutil.rmtree(root / "root", ignore_errors=True)
         (root / "unpacked").rename(root / "root")
-    except (OSError, subprocess.SubprocessError, StopIteration):
-        return None
+    except subprocess.CalledProcessError as error:
+        return None, f"{error.cmd[0]}: {error.stderr.decode('utf-8', 'replace').strip()[-500:]}"
+    except (OSError, subprocess.SubprocessError, StopIteration) as error:
+        return None, f"{SUITES[line]} could not be fetched: {error!r}"
     path = root / "root/usr/bin/containerd"
-    return str(path) if _line(path) == line else None
+    there = _line(path)
+    return (str(path), "") if there == line else (None, f"{SUITES[line]} has containerd {there}")
 
 
 def place(folder: pathlib.Path, files: dict[str, str], base: str = "/etc/containerd") -> pathlib.Path:

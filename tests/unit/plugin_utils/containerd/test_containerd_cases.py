@@ -61,9 +61,7 @@ def test_against_real_containerd(folder: pathlib.Path, tmp_path: pathlib.Path) -
         pytest.skip(f"Debian has no containerd {gen.name}")
     if case.facts["owner"] in ("k3s", "rke2", "k0s", "microk8s"):
         pytest.skip("a containerd of its own")
-    program = containerds.binary(LINES[gen.name])
-    if program is None:
-        pytest.skip(f"containerd {LINES[gen.name]} is not here, and Debian's archive cannot be asked for it")
+    program = containerds.program(LINES[gen.name])
     base = posixpath.dirname(case.main)
     _decision, written, refusal = case.compute(case.before)
     old_rc, old, _complaint = containerds.dump(program, containerds.place(tmp_path / "before", case.before, base))
