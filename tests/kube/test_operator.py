@@ -73,6 +73,13 @@ def test_from_the_first_look_to_the_last(cluster: Cluster) -> None:
     second = cluster.run(gpu_tenants=TENANTS, **file)
     assert second.code == 0 and second.changed == 0, second.output
     assert _policy(cluster)["spec"]["dcgm"]["enabled"] is False
+
+    # the diff of one changed value is that value, in the one object that it changes
+    told = cluster.run("--check", "--diff", gpu_operator_values={"dcgm": {"enabled": True}}, **file)
+    assert "changed: [localhost] => (item=ClusterPolicy cluster-policy)" in told.output, told.output
+    assert "ok: [localhost] => (item=Deployment gpu-operator)" in told.output, told.output
+    assert "-            enabled: false\n+            enabled: true" in told.output, told.output
+    assert "last-applied" not in told.output and _policy(cluster)["spec"]["dcgm"]["enabled"] is False
     _policy(cluster)["spec"]["dcgm"]["enabled"] = True
     with_objects = {"gpu_driver_version": "580.178.04", **file}
 
@@ -246,3 +253,11 @@ def test_hosts_with_different_drivers_get_an_object_each(cluster: Cluster) -> No
     (left,) = [one for key, one in cluster.store.objects.items() if key[1] == "nvidiadrivers"]
     assert left["metadata"]["name"] == "driver-595" and left["spec"]["usePrecompiled"] is False
     assert left["metadata"]["uid"] != objects["driver-595"]["metadata"]["uid"]
+
+    # a driver that does not come up goes back, also where the release itself did not change
+    cluster.variables = {name: {"gpu_driver_version": "595.71.05"} for name in ("g1", "g2")}
+    cluster.controllers.broken.add("nvidia-device-plugin-daemonset")
+    run = cluster.run()
+    assert run.code != 0 and "with its driver objects and labels" in _said(run), run.output
+    (left,) = [one for key, one in cluster.store.objects.items() if key[1] == "nvidiadrivers"]
+    assert left["spec"]["version"] == "595.91.07", run.output

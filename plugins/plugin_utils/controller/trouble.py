@@ -16,12 +16,16 @@ _CERTIFICATE = ("the certificate of the API server is not the one that gpu_opera
 _WEBHOOK = "an admission webhook refuses the change: its owner has to let it through, or it is away itself"
 _RIGHTS = "the user of gpu_operator_kubeconfig may not do this: the role needs the rights that docs/operator.md lists"
 _PENDING = "another helm run is at work on the release, or one was cut off: the next run mends that"
+_CONFLICT = ("somebody else set a field that the release sets, and helm 4 does not write over it: have its manager "
+             "(kubectl edit, GitOps) give the field up, or send the object once with kubectl apply --server-side "
+             "--field-manager=helm --force-conflicts")
 _KUBECONFIG = "gpu_operator_kubeconfig or gpu_operator_context names nothing that can be read"
 
 #: The first that matches counts; each with what it means.
 _KNOWN = (
     (r"\b401\b|Unauthorized|must be logged in", _CREDENTIALS),
     (r"admission webhook|failed calling webhook", _WEBHOOK),
+    (r"Apply failed with \d+ conflict", _CONFLICT),
     (r"\b403\b|Forbidden|forbidden:", _RIGHTS),
     (r"certificate|CERTIFICATE_VERIFY_FAILED|x509", _CERTIFICATE),
     (r"another operation \(install/upgrade/rollback\) is in progress", _PENDING),

@@ -16,6 +16,7 @@ from .registry import Hit, plan_rule
 CRD = "servicemonitors.monitoring.coreos.com"
 RULE_CRD = "prometheusrules.monitoring.coreos.com"
 ON_SINCE = (26, 7)  # dcgmExporter.serviceMonitor.enabled is true by default from here on
+OPERATOR_SINCE = (26, 7)  # operator.metrics.serviceMonitor: before, the operator's own ServiceMonitor takes no labels
 INTERVAL = "DCGM_EXPORTER_INTERVAL"
 _COLLECTED = 30000  # milliseconds between two readings of the exporter by itself
 _SCRAPED = 15000

@@ -127,9 +127,9 @@ def too_far(context: Context) -> Iterator[Hit]:
     decision, here = context.operator, context.cluster
     before = try_loose(here.installed.removeprefix("v")) if here is not None and here.installed else None
     after = decision.release if decision is not None else ()
-    majors = operator_releases.majors(context)
-    if here is None or before is None or len(after) < 2 or before[:2] not in majors or after[:2] not in majors:
+    if here is None or before is None or len(before) < 2 or len(after) < 2:
         return
+    majors = sorted({*operator_releases.majors(context), before[:2], after[:2]})    # one that is not known counts, too
     steps = majors.index(after[:2]) - majors.index(before[:2])
     if steps > 1:
         between = majors[majors.index(before[:2]) + 1]

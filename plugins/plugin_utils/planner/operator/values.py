@@ -87,7 +87,11 @@ def _mig(context: Context, here: Cluster, decision: OperatorDecision) -> None:
 
 def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
     values = decision.values
-    if chart.flag(values, "dcgmExporter.enabled") is False or not isinstance(here.crds, dict):
+    if not isinstance(here.crds, dict):
+        return
+    if monitoring.CRD in here.crds and decision.release >= monitoring.OPERATOR_SINCE:
+        _selected(here, values, "operator.metrics.serviceMonitor")    # what tells of failed upgrades of the driver
+    if chart.flag(values, "dcgmExporter.enabled") is False:
         return
     if monitoring.CRD not in here.crds and decision.release >= monitoring.ON_SINCE:
         chart.put_if_absent(values, "dcgmExporter.serviceMonitor.enabled", False)
@@ -97,11 +101,16 @@ def _monitoring(here: Cluster, decision: OperatorDecision) -> None:
         return
     every = monitoring.milliseconds(chart.at(values, "dcgmExporter.serviceMonitor.interval"))
     settle(here, decision, "dcgmExporter.env", [{"name": monitoring.INTERVAL, "value": str(every)}])
+    _selected(here, values, "dcgmExporter.serviceMonitor")
+
+
+def _selected(here: Cluster, values: dict[str, Any], monitor: str) -> None:
+    """Give a ServiceMonitor the labels by which the cluster's Prometheus selects; what a person said stays."""
     for label, value in monitoring.selecting_labels(here).items():
-        given = chart.at(values, "dcgmExporter.serviceMonitor.additionalLabels")
+        given = chart.at(values, f"{monitor}.additionalLabels")
         if not isinstance(given, dict) or label not in given:
             labels = {**(given if isinstance(given, dict) else {}), label: value}
-            chart.put(values, "dcgmExporter.serviceMonitor.additionalLabels", labels)
+            chart.put(values, f"{monitor}.additionalLabels", labels)
 
 
 def _tolerations(here: Cluster, values: dict[str, Any]) -> None:

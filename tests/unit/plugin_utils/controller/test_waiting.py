@@ -48,6 +48,9 @@ def test_pods_and_finalizers():
     ('{"message":"nodes is forbidden: User x cannot list","code":403}', "may not do this", False),
     ("SSLError CERTIFICATE_VERIFY_FAILED", "certificate of the API server", True),
     ("Invalid kube-config file. No configuration found.", "names nothing that can be read", True),
+    ('Error: UPGRADE FAILED: conflict occurred while applying object cluster-policy nvidia.com/v1, Kind=ClusterPolicy: '
+     'Apply failed with 1 conflict: conflict with "kubectl-edit" using nvidia.com/v1: .spec.dcgm.enabled',
+     "somebody else set a field", False),
     ("Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress", "another helm run", False),
 ])
 def test_errors_in_words(told, words, final):

@@ -81,3 +81,17 @@ def test_whether_a_fleet_is_watched() -> None:
 
     assert mode("auto", "auto") == "auto" and mode("auto", "present") == "present"
     assert mode("absent", "auto") == "auto" and mode("absent", "absent") == "absent"
+
+
+def test_the_operators_own_metrics_are_selected_where_its_servicemonitor_takes_labels() -> None:
+    chosen = [{"metadata": {"name": "kps"}, "spec": {"serviceMonitorSelector": {"matchLabels": {"release": "kps"}}}}]
+
+    def monitor(**more: Any) -> Any:
+        values = _plan(**{"crds": WATCHED, "prometheuses": chosen, **more})["decisions"]["operator"]["values"]
+        return values["operator"].get("metrics")
+
+    assert monitor() == {"serviceMonitor": {"additionalLabels": {"release": "kps"}}}
+    mine = {"operator": {"metrics": {"serviceMonitor": {"additionalLabels": {"release": "mine", "team": "ai"}}}}}
+    assert monitor(values=mine) == mine["operator"]["metrics"]
+    assert monitor(policy={"gpu_operator_version": "v26.3.3"}) is None
+    assert monitor(crds={}) is None and monitor(prometheuses=[]) is None
