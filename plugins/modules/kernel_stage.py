@@ -52,7 +52,9 @@ options:
     type: str
     choices: [open, proprietary]
   signed:
-    description: Whether the module must be signed.
+    description:
+      - Whether the NVIDIA modules, and O(others) unless they are unsigned in O(beside) too, must be signed, by a key that
+        the kernel takes as far as the host can tell.
     type: bool
     default: false
   others:

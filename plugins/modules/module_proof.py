@@ -10,13 +10,15 @@ short_description: Prove, before they are installed, modules that come ready-mad
 version_added: 0.2.0
 description:
   - Fetches packages with prebuilt NVIDIA modules, opens them in a scratch directory, and checks with C(modinfo) that
-    they are for this kernel, of this driver version and flavour, and signed where that is asked for. Nothing is
+    they are for this kernel, of this driver version and flavour, and signed where that is asked for, by a key that the
+    running kernel has or that is enrolled. Where the host does not tell its keys that is a warning. Nothing is
     installed.
   - Modules that were made for another kernel and lie where they are linked for several (Red Hat's C(extra), SUSE's
     KMPs) count only where every symbol that they or their package ask for is in this kernel with the same checksum -
     by its C(symvers.gz), its headers, or what its package provides. Otherwise the first symbols that differ are named.
   - Builds other DKMS modules of the host (OFED, ZFS, GDRCopy) for the kernel in a scratch directory, against headers
-    that are fetched and opened there.
+    that are fetched and opened there. Where O(signed) is true the key that DKMS signs with must be one that the kernel
+    takes.
   - What does not fit fails the task with the reason; the host is as it was.
   - M(baremetal.nvidia.driver_proof) does the same for a driver that DKMS builds.
 extends_documentation_fragment:
@@ -41,7 +43,7 @@ options:
     type: str
     choices: [open, proprietary]
   signed:
-    description: Whether they must be signed, as Secure Boot asks.
+    description: Whether they, and other modules that DKMS builds, must be signed, as Secure Boot asks.
     type: bool
     default: false
   prebuilt:
@@ -103,6 +105,10 @@ proved:
     version:
       description: Its version.
       type: str
+    notes:
+      description: What could not be told, and is warned of.
+      type: list
+      elements: str
 """
 
 from typing import Any
@@ -172,6 +178,8 @@ def main() -> None:
     except (HostError, OSError) as exc:
         log = getattr(exc, "log", None) or []
         module.fail_json(msg=str(exc) + "".join(f"\n    {line}" for line in log))
+    for note in (note for row in proved for note in row["notes"]):
+        module.warn(note)
     module.exit_json(changed=False, proved=proved)
 
 

@@ -314,11 +314,20 @@ def origin_of(tree: Tree, release: str, path: str) -> str:
 
 def extra_modules(tree: Tree, release: str) -> list[str]:
     """Names of other out-of-tree module sets: those people know by a name of their own, else the file's name."""
-    names: set[str] = set()
-    for path in own_modules(tree, release):
-        name = _stem(path).replace("-", "_") if _stem(path) not in _EXTRA else _stem(path)
-        if name in _EXTRA:
-            names.add(_EXTRA[name])
-        elif not (_NVIDIA.match(_stem(path)) or _NVIDIA_FAMILY.match(name) or _EXTRA_PARTS.match(name)):
-            names.add(name)
+    names = {name for path in own_modules(tree, release) if (name := set_of(path)) is not None}
     return sorted(names)[:_MOST_EXTRA]
+
+
+def set_of(path: str) -> str | None:
+    """The name of the set that a module file belongs to; None for the driver's own and for mere parts of a set."""
+    bare = _stem(path)
+    name = bare if bare in _EXTRA else bare.replace("-", "_")
+    if name in _EXTRA:
+        return _EXTRA[name]
+    return None if is_driver(path) or _EXTRA_PARTS.match(name) else name
+
+
+def is_driver(path: str) -> bool:
+    """Whether a module file is one of the NVIDIA driver's."""
+    bare = _stem(path)
+    return bare not in _EXTRA and bool(_NVIDIA.match(bare) or _NVIDIA_FAMILY.match(bare))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from ..mok import trust as trusted
 from ..state import DIRECTORY, Store, stamp
 from . import headers as kernel_headers
 from . import others, precompiled, scratch
@@ -42,6 +43,7 @@ def prove(wish: Candidate, backend: Any, run: Runner, store: Store, root: str = 
     """Prove all of it in a scratch tree; one row each. Raises ProofError, naming what does not fit and why."""
     lock = os.path.join(root, DIRECTORY.lstrip("/"), "proof.lock")
     done: list[dict[str, Any]] = []
+    trust = trusted.read(root) if wish.signed else trusted.Trust()
     with scratch.Lock(lock, wish.lock_timeout, "another proof on this host"):
         scratch.remove_left_over(wish.scratch_dir)
         with scratch.directory(wish.scratch_dir) as place:
@@ -50,10 +52,10 @@ def prove(wish: Candidate, backend: Any, run: Runner, store: Store, root: str = 
                 opened = precompiled.open_package(name, version, backend, os.path.join(place, f"package-{index}"))
                 found = precompiled.check(opened, f"{name} {version}", release=wish.release, driver=wish.driver,
                                           flavour=wish.flavour, signed=wish.signed, run=run,
-                                          abi=Abi(wish.release, backend, run, place, root))
+                                          abi=Abi(wish.release, backend, run, place, root), trust=trust)
                 done.append({"name": name, "how": "opened", "version": version, **found})
             if wish.others:
-                done += _others(wish, backend, place, run, root, beat)
+                done += _others(wish, backend, place, run, root, beat, trust)
     if wish.prebuilt:
         store.prove(wish.release, {"driver": wish.driver, "flavour": wish.flavour, "how": "precompiled",
                                    "sources": dict(wish.prebuilt), "at": stamp(store.clock())})
@@ -61,7 +63,8 @@ def prove(wish: Candidate, backend: Any, run: Runner, store: Store, root: str = 
 
 
 def _others(wish: Candidate, backend: Any, place: str, run: Runner, root: str,
-            beat: Callable[[], None]) -> list[dict[str, Any]]:
+            beat: Callable[[], None], trust: trusted.Trust) -> list[dict[str, Any]]:
+    notes = others.signed(wish.others, trust, wish.release, root) if wish.signed else {}
     scratch.require_room(wish.scratch_dir, BUILD_MB)
     found = kernel_headers.find(wish.release, backend, root)
     if kernel_headers.compiler_version(found.compiler, run) is None:
@@ -71,4 +74,4 @@ def _others(wish: Candidate, backend: Any, place: str, run: Runner, root: str,
         found = kernel_headers.fetch(found, backend, os.path.join(place, "headers"))
     rows = others.build(wish.others, found, arch=platform.machine(), place=place, timeout=wish.timeout,
                         niceness=wish.niceness, run=run, root=root, beat=beat)
-    return [{**row, "how": "built"} for row in rows]
+    return [{**row, "how": "built", "notes": notes.get(row["name"], [])} for row in rows]

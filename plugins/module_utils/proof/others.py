@@ -13,12 +13,37 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
+from ..mok.trust import Trust
+from ..mok.trust import signers as trusted_signers
 from . import dkms, modinfo
 from .errors import ProofError
 from .headers import Headers
 
 Runner = Callable[..., Any]
 SOURCES = "/usr/src"
+
+
+def signed(others: Iterable[Mapping[str, Any]], trust: Trust, release: str, root: str) -> dict[str, list[str]]:
+    """See that Secure Boot takes what DKMS will sign here. Raises ProofError; name → what cannot be told.
+
+    What is built in scratch is not signed: DKMS signs when it installs, with the key of this host.
+    """
+    doubts: dict[str, list[str]] = {}
+    own = trust.own.get("name")
+    for other in others:
+        name, takes = str(other["name"]), trust.takes_own()
+        # a host may have DKMS sign by a program of its own: the present module tells
+        if takes is not True and any(trust.takes(signer) for signer in trusted_signers(root, name)):
+            takes = True
+        if takes is False:
+            key = f"the key that it signs with ({own}, {trust.own.get('certificate')}) is not enrolled" if own else (
+                f"it has no key to sign with ({trust.own.get('certificate')})")
+            raise ProofError(f"{name}: Secure Boot is on, DKMS builds it here, and {key}: kernel {release} would not "
+                             f"load it. Have the key enrolled (gpu_mok_password), or let the kernel go without {name} "
+                             "(gpu_kernel_modules_waived)", release)
+        if takes is None:
+            doubts[name] = [trust.doubt(f"what DKMS builds for {name}", own)]
+    return doubts
 
 
 def build(others: Iterable[Mapping[str, Any]], headers: Headers, *, arch: str, place: str, timeout: float,

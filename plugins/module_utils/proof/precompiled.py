@@ -13,9 +13,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 from ..facts.kmps import Symbols
+from ..facts.secure_boot import common_name
+from ..mok.trust import Trust
 from . import modinfo
 from .errors import ProofError
 from .symbols import Abi
@@ -65,7 +68,7 @@ def module_files(tree: str) -> list[str]:
 
 
 def check(opened: Opened, what: str, *, release: str, driver: str, flavour: str | None, signed: bool,
-          run: Runner, abi: Abi) -> dict[str, Any]:
+          run: Runner, abi: Abi, trust: Trust) -> dict[str, Any]:
     """What the nvidia modules of a package say of themselves, as far as it agrees. Raises ProofError naming each fault.
 
     Modules that come as objects are linked on the host: of those only the path tells what they are for.
@@ -73,7 +76,7 @@ def check(opened: Opened, what: str, *, release: str, driver: str, flavour: str 
     tree = opened.tree
     files = [path for path in module_files(tree) if modinfo.stem_of(path).replace("-", "_").startswith("nvidia")]
     if not files:
-        return _objects(tree, what, release, driver, signed)
+        return _objects(tree, what, release, driver, signed, trust)
     modules = [modinfo.read(path, run) for path in files]
     wrong = []
     linked = [module for module in modules if module.release != release and _linked(module.path)]
@@ -88,9 +91,21 @@ def check(opened: Opened, what: str, *, release: str, driver: str, flavour: str 
     for module in main:
         if flavour is not None and module.license not in modinfo.LICENSES[flavour]:
             wrong.append(f"nvidia.ko has licence {module.license!r}: it is not the {flavour} flavour")
+    notes = _signers({f"{module.stem}.ko": module.signer for module in modules if module.signer}, trust, wrong, signed)
     if wrong:
         raise ProofError(f"{what} is not what kernel {release} needs: {'; '.join(wrong)}", release)
-    return {"modules": sorted(module.stem for module in modules), "signer": modules[0].signer}
+    return {"modules": sorted(module.stem for module in modules), "signer": modules[0].signer, "notes": notes}
+
+
+def _signers(found: Mapping[str, str | None], trust: Trust, wrong: list[str], signed: bool) -> list[str]:
+    """Add to ``wrong`` what is signed with a key that no kernel has; what cannot be told, in sentences."""
+    notes: dict[str | None, str] = {}
+    for name, signer in found.items() if signed else ():
+        takes = trust.takes(signer)
+        wrong += [trust.refusal(name, signer)] if takes is False else []
+        if takes is None:
+            notes.setdefault(signer, trust.doubt(name, signer))  # once for each key
+    return list(notes.values())
 
 
 def _linked(path: str) -> bool:
@@ -98,7 +113,7 @@ def _linked(path: str) -> bool:
     return any(part in path for part in ("/extra/", "/updates/", "/weak-updates/"))
 
 
-def _objects(tree: str, what: str, release: str, driver: str, signed: bool) -> dict[str, Any]:
+def _objects(tree: str, what: str, release: str, driver: str, signed: bool, trust: Trust) -> dict[str, Any]:
     """What is linked on the host: Ubuntu's proprietary modules, and those of NVIDIA's repositories for RHEL.
 
     Ubuntu's lie below /lib/modules/RELEASE. NVIDIA's lie below /usr/lib64/nvidia/TARGET/DRIVER/RELEASE, the release
@@ -111,7 +126,8 @@ def _objects(tree: str, what: str, release: str, driver: str, signed: bool) -> d
     own = [path for path in paths if f"/{release}/" in path]
     parts = [path for path in paths if f"/{driver}/{_ARCH.sub('', release)}/" in path and path.endswith(_PART)]
     if own:
-        return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in own), "signer": None}
+        return {"modules": sorted(os.path.basename(path)[: -len(_OBJECTS)] for path in own), "signer": None,
+                "notes": [trust.doubt(what, None)] if signed else []}
     names = sorted(os.path.basename(path)[: -len(_PART)] for path in parts)
     if "nvidia" not in names:
         raise ProofError(f"{what} holds no module for kernel {release} and driver {driver}", release)
@@ -120,4 +136,17 @@ def _objects(tree: str, what: str, release: str, driver: str, signed: bool) -> d
     if signed and bare:
         raise ProofError(f"{what} is not what kernel {release} needs: it has no signature for {', '.join(bare)}",
                          release)
-    return {"modules": names, "signer": None}
+    wrong: list[str] = []
+    notes = _signers({f"{name}.ko": _signer(parts, name) for name in names}, trust, wrong, signed)
+    if wrong:
+        raise ProofError(f"{what} is not what kernel {release} needs: {'; '.join(wrong)}", release)
+    return {"modules": names, "signer": _signer(parts, "nvidia"), "notes": notes}
+
+
+def _signer(parts: list[str], name: str) -> str | None:
+    """Who made the signature that lies beside the objects of a module; None where none tells."""
+    path = next(f"{part[: -len(_PART)]}{_SIGNATURE}" for part in parts if os.path.basename(part) == f"{name}{_PART}")
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as handle:
+        return common_name(handle.read())

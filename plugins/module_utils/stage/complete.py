@@ -10,14 +10,16 @@ from collections.abc import Iterable
 from typing import Any, Callable
 
 from .. import atomic
-from ..facts import initrd, kernel, modprobe
+from ..facts import initrd, kernel, modinfo, modprobe
 from ..facts.context import Context
 from ..facts.modinfo import stem
 from ..facts.tree import Tree
+from ..mok import trust
 from .snapshot import at
 
 Runner = Callable[..., Any]
 _READ_TIMEOUT = 180.0
+_DRIVER = "the driver"
 # Losing a driver below one of these can leave a host without its root file system.
 _NEEDED = ("kernel/drivers/ata/", "kernel/drivers/block/", "kernel/drivers/md/", "kernel/drivers/message/",
            "kernel/drivers/mmc/", "kernel/drivers/nvme/", "kernel/drivers/scsi/", "kernel/drivers/virtio/",
@@ -46,6 +48,9 @@ def problems(root: str, release: str, beside: str, *, driver: str, flavour: str 
         found.append(f"kernel {release} has no nvidia module")
     else:
         found += _module(release, module, driver, flavour, signed)
+    if signed:
+        wanted = {*others, *([_DRIVER] if module is not None and module.get("signed") else [])}
+        found += _signatures(ctx, release, beside, wanted, trust.read(root))
     there = kernel.extra_modules(tree, release)
     lacking = [name for name in others if name not in there]
     if lacking:
@@ -64,6 +69,46 @@ def _module(release: str, module: dict[str, Any], driver: str, flavour: str | No
     if signed and not module.get("signed"):
         found.append(f"Secure Boot is on and the nvidia module of {release} is not signed")
     return found
+
+
+def _signatures(ctx: Context, release: str, beside: str, wanted: set[str], known: trust.Trust) -> list[str]:
+    """What Secure Boot would refuse of these sets of modules, each by its first file.
+
+    A signer that vouches for the same module of the present kernel is taken, and another module that is unsigned there
+    too is nothing that the host lives on.
+    """
+    found: dict[str, str] = {}
+    former = _first_of_each(ctx, beside)
+    for module, path in _first_of_each(ctx, release).items():
+        name = _DRIVER if kernel.is_driver(path) else kernel.set_of(path)
+        if name is None or name in found or name not in wanted:
+            continue
+        what = f"{module} of {release}" if name in (_DRIVER, module) else f"{module} ({name}) of {release}"
+        try:
+            signer, is_signed = _signer(ctx, path)
+            if is_signed and known.takes(signer) is not False:
+                continue
+            present = _signer(ctx, former[module]) if module in former else None
+        except (OSError, ValueError) as exc:
+            found[name] = f"the signature of {what} cannot be read: {exc}"
+            continue
+        if is_signed:
+            fine = present is not None and present[1] and present[0] == signer
+        else:
+            fine = present is not None and not present[1] and name != _DRIVER
+        if not fine:
+            found[name] = known.refusal(what, signer) if is_signed else f"Secure Boot is on and {what} is not signed"
+    return list(found.values())
+
+
+def _first_of_each(ctx: Context, release: str) -> dict[str | None, str]:
+    """Module → the file that depmod prefers."""
+    return {stem(os.path.basename(path)): path for path in reversed(kernel.own_modules(ctx.tree, release))}
+
+
+def _signer(ctx: Context, path: str) -> tuple[str | None, bool]:
+    info = modinfo.inspect(ctx, path)
+    return info.get("signer") or None, info["signed"] == "yes"
 
 
 def _initrd(root: str, release: str, path: str, beside: str | None) -> list[str]:

@@ -178,6 +178,16 @@ def test_module_proof_names_what_an_entry_lacks(call: Call) -> None:
     assert call("module_proof", release="6.1.0-57-amd64", driver="1", _ansible_check_mode=True)["proved"] == []
 
 
+def test_module_proof_warns_of_what_could_not_be_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module(MODULES + "module_proof")
+    monkeypatch.setattr(module, "source_of", lambda _files: None)
+    rows = [{"name": "a", "how": "opened", "version": "1", "notes": ["who signed it is not told"]},
+            {"name": "b", "how": "built", "version": "1", "notes": []}]
+    monkeypatch.setattr(module, "prove", lambda *_args, **_more: rows)
+    told = call("module_proof", release="6.1.0-57-amd64", driver="1")
+    assert told["proved"] == rows and "who signed it is not told" in json.dumps(told["warnings"])
+
+
 def test_module_proof_takes_files_in_the_place_of_repositories(tmp_path: Any) -> None:
     module = importlib.import_module(MODULES + "module_proof")
     files = importlib.import_module(f"{UTILS}proof.files")

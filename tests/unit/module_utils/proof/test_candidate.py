@@ -9,6 +9,7 @@ from typing import Any
 
 import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.mok import trust
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import candidate
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.apt import Apt, Offer
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
@@ -126,6 +127,120 @@ def test_what_does_not_fit_is_refused_by_name(root: pathlib.Path, text: str, say
     assert Store(str(root)).read()["proved_kernels"] == {}
 
 
+KEYS = """\
+0a1b2c3d I--Q---     2 perm 3f030000     0     0 keyring   _ses: 1
+0c5bd29b I------     1 perm 1f030000     0     0 asymmetri Canonical Ltd. Kernel Module Signing: 88f7: X509.rsa 0c6b []
+1d5bd29b I------     1 perm 1f030000     0     0 asymmetri Example Inc: Module key: 5a7b0c: X509.ecdsa 0c6b2f []
+"""
+
+
+def keys(root: pathlib.Path, text: str = KEYS) -> None:
+    (root / "proc").mkdir(exist_ok=True)
+    (root / "proc/keys").write_text(text)
+
+
+@pytest.mark.parametrize("signer", ["Canonical Ltd. Kernel Module Signing", "Module key"])
+def test_a_signer_among_the_kernels_keys_is_taken_without_a_word(root: pathlib.Path, signer: str) -> None:
+    keys(root)
+    rows = prove(root, {PACKAGE: {f"{DIRECTORY}/nvidia.ko": module(signer=signer)}}, signed=True)
+    assert rows[0]["notes"] == []
+
+
+def test_a_signer_that_the_kernel_does_not_have_is_refused_under_secure_boot(root: pathlib.Path) -> None:
+    keys(root)
+    files = {f"{DIRECTORY}/nvidia.ko": module(signer="ELRepo.org Secure Boot Key")}
+    with pytest.raises(ProofError, match=r"nvidia.ko is signed by ELRepo.org Secure Boot Key, which is neither among "
+                                         r"the kernel's keys \(/proc/keys\) nor enrolled"):
+        prove(root, {PACKAGE: files}, signed=True)
+    assert Store(str(root)).read()["proved_kernels"] == {}
+    assert prove(root, {PACKAGE: files}, signed=False)[0]["notes"] == []
+
+
+def test_who_signed_the_driver_that_is_loaded_is_taken(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signature names who issued the key; the kernel may know it by its own name alone."""
+    keys(root)
+    monkeypatch.setattr(trust.platform, "release", lambda: "6.8.0-1-generic")
+    path = root / "lib/modules/6.8.0-1-generic/updates/nvidia.ko"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    monkeypatch.setattr(trust.modinfo, "inspect", lambda _context, _path: {"signed": "yes", "signer": "Example CA"})
+    files = {f"{DIRECTORY}/nvidia.ko": module(signer="Example CA")}
+    with pytest.raises(ProofError, match="signed by Example CA, which is neither"):
+        prove(root, {PACKAGE: files}, signed=True)
+    (root / "proc/modules").write_text("nvidia 56000 0 - Live 0x0 (OE)\n")
+    assert prove(root, {PACKAGE: files}, signed=True)[0]["notes"] == []
+
+
+def test_where_the_kernel_does_not_tell_its_keys_the_signer_is_a_note(root: pathlib.Path) -> None:
+    files = {f"{DIRECTORY}/{name}.ko": module(signer="ELRepo") for name in ("nvidia", "nvidia-uvm")}
+    for text in ("", KEYS.splitlines()[0]):
+        keys(root, text)
+        (note,) = prove(root, {PACKAGE: files}, signed=True)[0]["notes"]
+        assert "signed by ELRepo; whether the kernel takes that key cannot be told" in note
+
+
+NAMED = bytes.fromhex("0603550403")  # a common name follows
+ZFS = ({"name": "zfs", "dkms": "zfs", "version": "2.1.11"},)
+
+
+def own_key(monkeypatch: pytest.MonkeyPatch, name: str | None, enrolled: bool) -> None:
+    key = {"certificate": "/var/lib/dkms/mok.pub", "name": name, "enrolled": enrolled}
+    monkeypatch.setattr(trust.secure_boot, "signing_key", lambda _tree: key)
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("DKMS module signing key", r"the key that it signs with \(DKMS module signing key, .*mok.pub\) is not enrolled"),
+    (None, "it has no key to sign with")])
+def test_secure_boot_refuses_what_dkms_would_sign_with_a_key_that_is_not_enrolled(
+    root: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str | None, says: str
+) -> None:
+    keys(root)
+    own_key(monkeypatch, name, enrolled=False)
+    tools = Tools()
+    with pytest.raises(ProofError, match=f"zfs: Secure Boot is on, DKMS builds it here, and {says}"):
+        prove(root, {}, tools, prebuilt={}, others=ZFS, signed=True)
+    assert not tools.calls, "nothing is built for it"
+    assert prove(root, {}, prebuilt={}, others=ZFS, signed=False)[0]["notes"] == []
+
+
+def test_a_key_that_was_made_again_is_not_the_enrolled_one(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel has the name from the machine owner's list: the certificate itself has to be there."""
+    keys(root, KEYS.replace("Module key", "DKMS key"))
+    own_key(monkeypatch, "DKMS key", enrolled=False)
+    assert prove(root, {}, prebuilt={}, others=ZFS, signed=True)[0]["notes"] == [], "the firmware's own"
+    monkeypatch.setattr(trust.secure_boot, "enrolled", lambda _tree: [NAMED + b"\x0c\x08DKMS key"])
+    with pytest.raises(ProofError, match="is not enrolled"):
+        prove(root, {}, prebuilt={}, others=ZFS, signed=True)
+
+
+def test_what_dkms_signs_with_an_enrolled_key_is_built(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys(root)
+    own_key(monkeypatch, "DKMS key", enrolled=True)
+    assert prove(root, {}, prebuilt={}, others=ZFS, signed=True)[0]["notes"] == []
+
+
+def test_a_host_that_signs_by_a_program_of_its_own_is_known_by_the_present_module(
+    root: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys(root)
+    own_key(monkeypatch, None, enrolled=False)
+    monkeypatch.setattr(trust.platform, "release", lambda: "6.8.0-1-generic")
+    path = root / "lib/modules/6.8.0-1-generic/updates/zfs.ko"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    monkeypatch.setattr(trust.modinfo, "inspect", lambda _context, _path: {"signed": "yes", "signer": "Module key"})
+    assert prove(root, {}, prebuilt={}, others=ZFS, signed=True)[0]["notes"] == []
+    monkeypatch.setattr(trust.modinfo, "inspect", lambda _context, _path: {"signed": "no"})
+    with pytest.raises(ProofError, match="no key to sign with"):
+        prove(root, {}, prebuilt={}, others=ZFS, signed=True)
+
+
+def test_where_no_key_can_be_told_that_of_dkms_is_a_note(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_key(monkeypatch, "DKMS key", enrolled=False)
+    (note,) = prove(root, {}, prebuilt={}, others=ZFS, signed=True)[0]["notes"]
+    assert "what DKMS builds for zfs is signed by DKMS key; whether the kernel takes that key cannot be told" in note
+
+
 def test_objects_that_are_linked_on_the_host_are_told_by_their_place(root: pathlib.Path) -> None:
     rows = prove(root, {PACKAGE: {f"{DIRECTORY}/bits/nvidia.o": ""}})
     assert rows[0]["modules"] == ["nvidia"]
@@ -142,7 +257,8 @@ def test_other_modules_are_built_for_the_new_kernel(root: pathlib.Path) -> None:
     tools = Tools()
     others = ({"name": "zfs", "dkms": "zfs", "version": "2.1.11"},)
     rows = prove(root, {}, tools, prebuilt={}, others=others)
-    assert rows == [{"name": "zfs", "version": "2.1.11", "seconds": rows[0]["seconds"], "modules": 1, "how": "built"}]
+    assert rows == [{"name": "zfs", "version": "2.1.11", "seconds": rows[0]["seconds"], "modules": 1, "how": "built",
+                     "notes": []}]
     built = next(call for call in tools.calls if "dkms" in call)
     assert built[built.index("-k") + 1] == NEW and built[built.index("--sourcetree") + 1] == f"{root}/usr/src"
 

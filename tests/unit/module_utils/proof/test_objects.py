@@ -7,6 +7,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+from ansible_collections.baremetal.nvidia.plugins.module_utils.mok.trust import Trust
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof import precompiled
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.errors import ProofError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.proof.symbols import Abi
@@ -51,10 +52,11 @@ def test_the_objects_are_fetched_and_opened_with_it(tmp_path):
     package = precompiled.open_package(name, "6.8.0-149.149+1", backend, str(tmp_path))
     assert backend.asked == {name: "6.8.0-149.149+1", f"linux-objects-nvidia-580-server-{RELEASE}": "6.8.0-149.149+1"}
     found = precompiled.check(package, name, release=RELEASE, driver="580.178.04", flavour="proprietary", signed=False,
-                              run=nothing, abi=Abi(RELEASE, backend, nothing, str(tmp_path)))
-    assert found == {"modules": ["nvidia"], "signer": None}
+                              run=nothing, abi=Abi(RELEASE, backend, nothing, str(tmp_path)), trust=Trust())
+    assert found == {"modules": ["nvidia"], "signer": None, "notes": []}
 
 
+NOBODY = Trust()
 EL, DRIVER = "5.14.0-611.30.1.el9_7.x86_64", "580.178.04"
 
 
@@ -70,14 +72,28 @@ def kmod(tree: pathlib.Path, driver: str = DRIVER, kernel: str = "5.14.0-611.30.
     (tree / f"usr/share/nvidia-{kernel}/module-common.lds").write_text("x")
 
 
-def opened(tree: pathlib.Path, signed: bool = True) -> dict[str, object]:
+def opened(tree: pathlib.Path, signed: bool = True, trust: Trust = NOBODY) -> dict[str, object]:
     return precompiled.check(precompiled.Opened(str(tree), {}), "kmod-nvidia", release=EL, driver=DRIVER,
-                             flavour="proprietary", signed=signed, run=nothing, abi=Abi(EL, None, nothing, str(tree)))
+                             flavour="proprietary", signed=signed, run=nothing, abi=Abi(EL, None, nothing, str(tree)),
+                             trust=trust)
 
 
 def test_nvidias_kmods_are_known_by_the_folder_of_driver_and_kernel(tmp_path: pathlib.Path) -> None:
     kmod(tmp_path)
-    assert opened(tmp_path) == {"modules": ["nvidia", "nvidia-uvm"], "signer": None}
+    assert opened(tmp_path, signed=False) == {"modules": ["nvidia", "nvidia-uvm"], "signer": None, "notes": []}
+
+
+def test_who_signed_nvidias_kmods_stands_in_the_signature_beside_the_objects(tmp_path: pathlib.Path) -> None:
+    kmod(tmp_path)
+    (note,) = opened(tmp_path)["notes"]
+    assert "who signed nvidia.ko is not told" in note, "a signature that names nobody"
+    for path in tmp_path.rglob("*.sig"):
+        path.write_bytes(bytes.fromhex("30820603550403") + b"\x0c\x06NVIDIA")
+    assert opened(tmp_path, trust=Trust(frozenset({"Red Hat", "NVIDIA"}))) == {
+        "modules": ["nvidia", "nvidia-uvm"], "signer": "NVIDIA", "notes": []}
+    assert opened(tmp_path, trust=Trust(frozenset({"Red Hat"}), frozenset({"NVIDIA"})))["notes"] == []
+    with pytest.raises(ProofError, match=r"nvidia-uvm.ko is signed by NVIDIA, which is neither among the kernel"):
+        opened(tmp_path, trust=Trust(frozenset({"Red Hat"})))
 
 
 @pytest.mark.parametrize("other", [{"driver": "580.159.03"}, {"kernel": "5.14.0-611.5.1.el9_7"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +12,10 @@ import _bootstrap  # noqa: F401  # pylint: disable=unused-import
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "facts"))
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import kernel
 from ansible_collections.baremetal.nvidia.plugins.module_utils.stage import complete
+from facts_helpers import module
 from test_initramfs import image
 
 OLD, NEW = "6.1.0-47-amd64", "6.1.0-57-amd64"
@@ -98,6 +101,73 @@ def test_a_module_that_is_missing_torn_or_unsigned(root: pathlib.Path, monkeypat
 
     monkeypatch.setattr(kernel, "nvidia_module", torn)
     assert "cannot be read: it is no ELF file" in problems(root)[0]
+
+
+KEYS = "0c5bd29b I------     1 perm 1f030000     0     0 asymmetri Debian: {}: 5a7b0c: X509.rsa 0c6b2f []\n"
+
+
+def own(root: pathlib.Path, name: str, release: str = NEW, signed_by: str | None = "Debian Key") -> None:
+    """A module of its own directory, signed (the common name as DER has it at the end) or not."""
+    data = module(release)
+    if signed_by is not None:
+        signature = bytes.fromhex("0603550403") + bytes([0x0C, len(signed_by)]) + signed_by.encode()
+        data += signature + struct.pack(">BBBBB3xI", 0, 0, 2, 0, 0, len(signature)) + b"~Module signature appended~\n"
+    path = root / f"lib/modules/{release}/updates/dkms/{name}.ko"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def secure(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setattr(kernel, "nvidia_module", lambda *_args: {**MODULE, "signed": True})
+    (root / "proc").mkdir()
+    (root / "proc/keys").write_text(KEYS.format("Debian Key"))
+    for release in (OLD, NEW):
+        for name in ("nvidia", "nvidia-uvm", "zfs"):
+            own(root, name, release)
+    return root
+
+
+def test_signed_by_a_key_of_the_kernel(secure: pathlib.Path) -> None:
+    assert problems(secure, signed=True) == []
+
+
+@pytest.mark.parametrize(("name", "what"), [("zfs", f"zfs of {NEW}"), ("nvidia-uvm", f"nvidia-uvm of {NEW}")])
+def test_secure_boot_refuses_another_module_that_is_unsigned(secure: pathlib.Path, name: str, what: str) -> None:
+    own(secure, name, signed_by=None)
+    assert problems(secure, signed=True) == [f"Secure Boot is on and {what} is not signed"]
+    assert problems(secure, signed=False) == []
+
+
+def test_secure_boot_refuses_a_signer_that_nobody_knows(secure: pathlib.Path) -> None:
+    own(secure, "zfs", signed_by="Stranger")
+    own(secure, "nvidia", signed_by="Other stranger")
+    said = "; ".join(problems(secure, signed=True))
+    assert f"zfs of {NEW} is signed by Stranger, which is neither" in said
+    assert f"nvidia of {NEW} is signed by Other stranger, which is neither" in said
+    own(secure, "zfs", OLD, signed_by="Stranger")
+    assert "zfs" not in "; ".join(problems(secure, signed=True)), "the present kernel has it from the same signer"
+
+
+def test_where_the_kernel_does_not_tell_its_keys_no_signer_is_refused(secure: pathlib.Path) -> None:
+    own(secure, "zfs", signed_by="Stranger")
+    (secure / "proc/keys").unlink()
+    assert problems(secure, signed=True) == []
+
+
+def test_what_the_host_does_not_live_on_needs_no_signature(secure: pathlib.Path) -> None:
+    own(secure, "zfs", signed_by=None)
+    own(secure, "zfs", OLD, signed_by=None)
+    own(secure, "gdrdrv", signed_by=None)
+    assert problems(secure, signed=True) == [], "unsigned beside too, and not among the modules that it must have"
+    own(secure, "nvidia-uvm", signed_by=None)
+    own(secure, "nvidia-uvm", OLD, signed_by=None)
+    assert problems(secure, signed=True) == [f"Secure Boot is on and nvidia-uvm of {NEW} is not signed"]
+
+
+def test_a_module_whose_signature_cannot_be_read(secure: pathlib.Path) -> None:
+    (secure / f"lib/modules/{NEW}/updates/dkms/zfs.ko").write_bytes(b"torn")
+    assert problems(secure, signed=True)[0].startswith(f"the signature of zfs of {NEW} cannot be read")
 
 
 def test_another_module_that_the_present_kernel_has(root: pathlib.Path) -> None:
