@@ -10,6 +10,14 @@ STATE_FILE = "/var/lib/baremetal-nvidia/state.json"
 TRIAL_CONF = "/var/lib/baremetal-nvidia/trial.conf"
 TRIAL_RESULT = "/var/lib/baremetal-nvidia/trial"
 
+# While a kernel comes in: how it is undone; the files of /boot as they were, the former packages, and what stands in
+# for the programs that write the boot menu.
+STAGE_JOURNAL = "/var/lib/baremetal-nvidia/stage.json"
+STAGE_KEPT = "/boot/.baremetal-nvidia-stage"
+STAGE_PACKAGES = "/var/lib/baremetal-nvidia/stage"
+STAGE_SHIMS = "/var/lib/baremetal-nvidia/stage-bin"
+STAGE_PATHS: tuple[str, ...] = (STAGE_JOURNAL, STAGE_KEPT, STAGE_PACKAGES, STAGE_SHIMS)
+
 # Always reported: null when absent.
 PATHS: tuple[str, ...] = (
     "/etc/modprobe.d/baremetal-nvidia.conf",

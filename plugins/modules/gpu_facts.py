@@ -321,10 +321,13 @@ ansible_facts:
           returned: always
           sample: {/etc/modprobe.d/baremetal-nvidia.conf: {sha256: "...", mode: "0644", owner: root}}
         state:
-          description: What earlier runs left on the host; null when none did.
+          description:
+            - What earlier runs left on the host; null when none did.
+            - C(left) has the paths of a kernel's coming in that lie there without an open transaction, since a run was
+              cut off.
           type: dict
           returned: when readable
-          sample: {proved_kernels: [5.15.0-112-generic], holds: [], open: null}
+          sample: {proved_kernels: [5.15.0-112-generic], holds: [], open: null, left: []}
         unknown:
           description: What could not be read, by its path, and why.
           type: dict

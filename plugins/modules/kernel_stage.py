@@ -22,7 +22,7 @@ description:
     C(/boot), C(/lib/modules), DKMS' tree, marks and holds, compares that with what was written down, and fails where it
     differs.
   - O(state=recovered) finishes what a cut-off run left where the kernel is whole, takes it back where it is not, and
-    says which.
+    says which. Where nothing had moved yet, what was written down (also in C(/boot)) is removed.
   - O(state=menu_kept) and O(state=menu_free) are for a transaction that only takes kernels out - the boot menu is left
     alone until M(baremetal.nvidia.boot_default) makes it anew.
 extends_documentation_fragment:

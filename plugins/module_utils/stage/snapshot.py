@@ -20,12 +20,12 @@ from typing import Any
 from .. import atomic
 from ..boot import settle
 from ..checksum import sha256_of
+from ..managed_files import STAGE_JOURNAL, STAGE_KEPT, STAGE_PACKAGES, STAGE_PATHS
 from ..proof.publish import MARK
 from ..state import DIRECTORY
 from .errors import StageError
 
-PATH = DIRECTORY + "/stage.json"
-KEPT = "/boot/.baremetal-nvidia-stage"
+PATH, KEPT = STAGE_JOURNAL, STAGE_KEPT
 _LINKS = ("/vmlinuz", "/vmlinuz.old", "/initrd.img", "/initrd.img.old", "/boot/vmlinuz", "/boot/vmlinuz.old",
           "/boot/initrd.img", "/boot/initrd.img.old")
 _WRITTEN_IN_PLACE = ("grub.cfg", "grubenv")
@@ -230,7 +230,12 @@ def discard(root: str) -> None:
     """Forget the snapshot: first the journal, then what it kept."""
     atomic.remove(at(root, PATH))
     shutil.rmtree(at(root, KEPT), ignore_errors=True)
-    shutil.rmtree(at(root, f"{DIRECTORY}/stage"), ignore_errors=True)
+    shutil.rmtree(at(root, STAGE_PACKAGES), ignore_errors=True)
+
+
+def left(root: str) -> list[str]:
+    """What lies there of a transaction, whether one is open or a run was cut off before or after it."""
+    return [path for path in STAGE_PATHS if os.path.lexists(at(root, path))]
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], release: str, own: Collection[str],

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .. import atomic
+from ..managed_files import STAGE_PACKAGES, STAGE_SHIMS
 from ..packages import detect, transaction
 from ..state import DIRECTORY, Store
 from . import complete, snapshot
@@ -26,7 +27,7 @@ from .rpms import Rpms
 
 Runner = Callable[..., Any]
 ROLE = "gpu_kernel"
-SHIMS = DIRECTORY + "/stage-bin"    # not in /run: Debian's and Ubuntu's ramdisks mount it noexec
+SHIMS = STAGE_SHIMS    # not in /run: Debian's and Ubuntu's ramdisks mount it noexec
 _SHIM = """#!/bin/sh
 # baremetal.nvidia: while packages move, the boot menu stays; it is made anew afterwards and put in place whole.
 exit 0
@@ -94,20 +95,32 @@ class Stage:
         data = self._look(list(moved))
         data.update(release=wish.release, beside=wish.beside, wanted=dict(wish.packages), moved=sorted(moved),
                     driver=wish.driver, flavour=wish.flavour, signed=wish.signed, others=list(wish.others))
-        place = snapshot.at(self.root, f"{DIRECTORY}/stage")
+        self._begin(data)    # first of all: what a cut leaves here is seen by the next run
+        try:
+            outcome.notes = self._write_down(data, moved)
+        except (StageError, OSError):
+            self._end()    # nothing has moved
+            raise
+        self.store.step("packages")
+        return outcome
+
+    def _begin(self, data: Mapping[str, Any]) -> None:
+        self.store.begin(self.run_id, ROLE, f"bring in kernel {data['release']}")
+
+    def _write_down(self, data: snapshot.Snapshot, moved: Mapping[str, tuple[str | None, str]]) -> list[str]:
+        """Put on disk what undoing needs; the journal last, since it says that all the rest is there."""
+        place = snapshot.at(self.root, STAGE_PACKAGES)
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place, mode=0o700)
         state = self.store.read()
         data["records"] = {name: state[name] for name in _RECORDS if name in state}
         data["former"] = self.manager.keep(moved, place)
-        outcome.notes = [f"{path} has no second name (this file system has none): it is only watched"
-                         for path in snapshot.keep(self.root, data["boot"])]
+        notes = [f"{path} has no second name (this file system has none): it is only watched"
+                 for path in snapshot.keep(self.root, data["boot"])]
         self._shims()
         os.sync()
         snapshot.save(self.root, data)
-        self.store.begin(self.run_id, ROLE, f"bring in kernel {wish.release}")
-        self.store.step("packages")
-        return outcome
+        return notes
 
     def _room(self, wish: Wish) -> None:
         """Raise StageError unless /boot is writable and has room for one more kernel of the present one's size."""
@@ -242,11 +255,14 @@ class Stage:
         data = snapshot.load(self.root)
         opened = self.store.read()["open"]
         if data is None:
-            if opened is None or opened["role"] != ROLE:
+            left = snapshot.left(self.root)
+            if (opened is None or opened["role"] != ROLE) and not left:
                 return Outcome()
             if not check:  # cut off before the first package, or after the last step: nothing is half done
                 self._end()
-            return Outcome("finished", True, lines=["nothing had moved"])
+            return Outcome("finished", True, lines=["nothing had moved", *(f"{path} is gone" for path in left)])
+        if opened is None and not check:    # releases before wrote the journal first
+            self._begin(data)
         self.backend.wait_for_lock(self.lock_timeout)
         problems = self._problems(data)
         if problems:

@@ -189,6 +189,7 @@ class Host:
     services: Maybe[dict[str, Any]]
     files: Maybe[dict[str, Any]]
     open_transaction: Any
+    stage_left: tuple[str, ...]  # files of a kernel's coming in, without a transaction that they belong to
     own_holds: tuple[str, ...]
     proved: Maybe[tuple[str, ...]]
     held_since: Maybe[str]
@@ -268,6 +269,7 @@ def read(facts: object) -> Host:
         services=reader.table("services"),
         files=reader.table("files"),
         open_transaction=or_none(reader.get("state.open")),
+        stage_left=or_none(reader.texts("state.left")) or (),
         own_holds=_own_holds(reader),
         proved=reader.texts("state.proved_kernels"),
         held_since=reader.text("state.held_since"),

@@ -56,7 +56,7 @@ def expired_waiver(context: Context) -> Iterator[Hit]:
     sources=["docs/design.md, section 8"],
 )
 def open_transaction(context: Context) -> Iterator[Hit]:
-    """Fires when the state file of the host has an open transaction."""
+    """Fires when the state file of the host has an open transaction, or files of one lie there without it."""
     opened = context.host.open_transaction
     if opened:
         here = Reader(opened)
@@ -64,6 +64,8 @@ def open_transaction(context: Context) -> Iterator[Hit]:
         steps = ", ".join(_step(one) for one in _steps(here) if _step(one)) or "no step named"
         yield Hit(role, f"a run of {role} was cut off; open since "
                         f"{or_none(here.text('started')) or 'an unknown time'}: {steps}")
+    for path in context.host.stage_left:
+        yield Hit(path, f"{path} was left by a run that was cut off while it brought a kernel in or took one out")
 
 
 def _steps(opened: Reader) -> list[object]:

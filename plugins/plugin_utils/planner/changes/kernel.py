@@ -43,6 +43,9 @@ def _recover(context: Context) -> Iterator[Change]:
     if or_none(opened.text("role")) == ROLE:
         what = or_none(opened.text("what")) or "a transaction"
         yield Change(ROLE, "recover", what, "cut off", "finished or taken back", "daemon_reload")
+    for path in context.host.stage_left:
+        yield Change(ROLE, "recover", path, "left by a run that was cut off", None, "daemon_reload",
+                     why="no transaction is open that it belongs to")
     if files.denial_is_left(context):
         yield Change(ROLE, "recover", files.DENIAL, "no service is started by packages", None,
                      why="a run that was cut off left it")

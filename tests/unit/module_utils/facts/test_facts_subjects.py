@@ -270,6 +270,22 @@ def test_state(host):
     assert host.read(state.read).facts["state"]["proved_kernels"] == ["6.1.0-50-amd64"]
 
 
+def test_what_a_cut_off_run_left_beside_the_state(host):
+    from ansible_collections.baremetal.nvidia.plugins.module_utils.state import Store
+
+    host.put("/boot/.baremetal-nvidia-stage/grub/grubenv")
+    left = ["/boot/.baremetal-nvidia-stage"]
+    found = host.read(state.read).facts["state"]
+    assert found["left"] == left and found["proved_kernels"] == [] and found["open"] is None
+    store = Store(str(host.root))
+    store.begin("r1", "gpu_driver", "install the driver")
+    host.put("/var/lib/baremetal-nvidia/stage-bin/update-grub")
+    left.append("/var/lib/baremetal-nvidia/stage-bin")
+    assert host.read(state.read).facts["state"]["left"] == left, "another role's transaction has no such files"
+    store.begin("r1", "gpu_kernel", "bring in kernel 6.1.0-57-amd64")
+    assert host.read(state.read).facts["state"]["left"] == []
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 99}'])
 def test_damaged_state_is_unknown(host, text):
     host.put(STATE, text)

@@ -158,8 +158,66 @@ def test_where_no_program_can_stand_in_for_update_grub_nothing_begins(
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.X_OK and access(path, mode))
     with pytest.raises(StageError, match="update-grub cannot be executed: its file system is mounted noexec"):
         stage.open(WISH, check=False)
-    assert snapshot.load(str(root)) is None
+    assert snapshot.left(str(root)) == [] and stage.store.read()["open"] is None
     assert not SHIMS.startswith("/run/"), "which Debian's and Ubuntu's ramdisks mount noexec"
+
+
+class PowerCut(BaseException):
+    """Nothing after it runs."""
+
+
+@pytest.mark.parametrize("step", ["keep", "sync", "save"])
+def test_a_cut_while_it_is_written_down_is_seen_and_cleared(
+        stage: Stage, root: pathlib.Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """The power goes before the journal is there: nothing moved, and what was kept must not stay in /boot."""
+    before = tree(root)
+    with monkeypatch.context() as cut:
+        cut.setattr({"keep": snapshot, "save": snapshot, "sync": os}[step], step, _power_goes)
+        # a power cut leaves no time for tidying up
+        cut.setattr(stage, "_end", lambda: (_ for _ in ()).throw(AssertionError("it tidied up")))
+        with pytest.raises(PowerCut):
+            stage.open(WISH, check=False)
+    opened = stage.store.read()["open"]
+    assert opened is not None and opened["role"] == "gpu_kernel", "the plan sees it by this"
+    looked = stage.recover(check=True)
+    assert looked.changed and snapshot.left(str(root)) != []
+    assert stage.recover(check=False).lines[0] == "nothing had moved"
+    assert tree(root) == before and snapshot.left(str(root)) == [] and stage.store.read()["open"] is None
+    assert stage.recover(check=False).how == "nothing"
+
+
+def _power_goes(*_args: object) -> None:
+    raise PowerCut
+
+
+def test_what_an_older_release_left_without_a_transaction_is_cleared(stage: Stage, root: pathlib.Path) -> None:
+    stage.menu(kept=True)
+    (root / "boot/.baremetal-nvidia-stage/grub").mkdir(parents=True)
+    (root / "boot/.baremetal-nvidia-stage/grub/grubenv").write_text("saved")
+    looked = stage.recover(check=True)
+    assert looked.changed and looked.how == "finished" and (root / "boot/.baremetal-nvidia-stage").exists()
+    outcome = stage.recover(check=False)
+    assert outcome.lines == ["nothing had moved", "/boot/.baremetal-nvidia-stage is gone", f"{SHIMS} is gone"]
+    assert not (root / "boot/.baremetal-nvidia-stage").exists() and not os.path.exists(f"{root}{SHIMS}")
+
+
+def test_a_journal_without_a_transaction_is_taken_back(stage: Stage, root: pathlib.Path) -> None:
+    """Releases before wrote the journal, and then that a transaction is open."""
+    before = tree(root)
+    stage.open(WISH, check=False)
+    stage.store.finish()
+    stage.manager.install(5)  # type: ignore[union-attr]
+    assert stage.recover(check=True).how == "taken back" and stage.store.read()["open"] is None
+    assert stage.recover(check=False).how == "taken back"
+    assert tree(root) == before and stage.store.read()["open"] is None
+
+
+def test_another_roles_transaction_stays_open(stage: Stage) -> None:
+    stage.store.begin("run-0", "gpu_driver", "install the driver")
+    stage.menu(kept=True)
+    assert stage.recover(check=False).how == "finished"
+    assert stage.store.read()["open"]["role"] == "gpu_driver"
+    assert stage.recover(check=False).how == "nothing"
 
 
 def test_check_mode_writes_nothing(stage: Stage, root: pathlib.Path) -> None:
