@@ -13,7 +13,8 @@ description:
     Writes C(/etc/default/grub.d/zz-baremetal-nvidia.cfg) (or the two settings into C(/etc/default/grub) where GRUB
     reads no snippets), regenerates the menu where that is needed, saves the entry, and reads back what starts next.
   - Menus whose entries are files (BLS, as on RHEL) are set by the entry's id. C(UPDATEDEFAULT=no) keeps a new kernel
-    from making itself the default there. Where there is C(grubby), it is asked as well what starts next.
+    from making itself the default there, and a C(GRUB_DEFAULT) that only the next menu would follow is put right in
+    the settings. Where there is C(grubby), it is asked as well what starts next.
   - Where the environment block gets lost or damaged, C(/etc/grub.d/01_baremetal_nvidia) starts the same kernel, and
     not the first one of the menu. (Not with BLS, where the menu stays as the distribution made it.)
   - The menu is generated beside the present one, checked, and put in place in one step. So is the environment block.

@@ -187,7 +187,10 @@ ansible_facts:
           returned: always
           sample: {/: {free_mb: 41000, read_only: false}}
         gpus:
-          description: NVIDIA GPUs on the PCI bus. Persistence, MIG and fabric come from the driver, null without one.
+          description:
+            - NVIDIA GPUs on the PCI bus. Persistence, MIG and fabric come from the driver, null without one.
+            - C(driver) is the one that drives the GPU, null without one; absent where the devices are not the kernel's
+              own (another file system over C(/sys/bus/pci/devices), as in a test lab).
           type: list
           elements: dict
           returned: when readable

@@ -67,7 +67,9 @@ class BootDefault:
         if missing and menu.bls_at is not None:
             raise BootError(f"/boot/loader/entries has no entry for kernel {missing[0]}: kernel-install add "
                             f"{missing[0]} /lib/modules/{missing[0]}/vmlinuz makes one")
-        generate = bool(missing) or not menu.follows_saved or any(_of_menu(edit) for edit in edits)
+        # where entries are files the menu is made once: one that follows the saved entry is right, whatever was set
+        anew = menu.bls_at is None and any(_of_menu(edit) for edit in edits)
+        generate = bool(missing) or not menu.follows_saved or anew
         if generate:
             outcome.actions.append("regenerate grub.cfg")
         entry = entry_of(menu, release)
@@ -92,8 +94,9 @@ class BootDefault:
 
     def _edits(self, menu: grub.Menu) -> list[settings.Edit]:
         tree, is_bls = self.loader.tree, menu.bls_at is not None
-        # a menu that follows the saved entry is left as the distribution made it where there are no snippets
-        needed = not (is_bls and menu.follows_saved)
+        # where entries are files, a menu that follows the saved one is the distribution's, and so are settings that
+        # would make the same again
+        needed = not (is_bls and menu.follows_saved) or settings.moves_default(tree)
         return (settings.menu_edits(tree) if needed else []) + settings.update_default_edits(tree, is_bls)
 
     def _keeps_lost(self, menu: grub.Menu, generated: bool) -> bool:
@@ -117,6 +120,7 @@ class BootDefault:
             menu = loader.menu_of(text)
             if generate:
                 self._refuse_menu(releases, menu)
+            self._refuse_settings()
             entry = entry_of(menu, releases[0])
             if entry is None:
                 raise BootError(f"there is no entry of its own for kernel {releases[0]} in the menu")
@@ -147,6 +151,12 @@ class BootDefault:
         else:
             atomic.write(path, edit.before, mode=atomic.mode_of(path) or 0o644)
 
+    def _refuse_settings(self) -> None:
+        """Raise BootError where the next menu would follow something else, though this one follows the saved entry."""
+        if settings.moves_default(self.loader.tree):
+            raise BootError(f"GRUB_DEFAULT=saved has no effect: a file that is read after {settings.SNIPPET_PATH} sets "
+                            "another, which the next menu would follow. Take that out")
+
     @staticmethod
     def _refuse_menu(releases: list[str], menu: grub.Menu) -> None:
         if not menu.follows_saved:
@@ -167,6 +177,7 @@ class BootDefault:
             raise BootError(f"the boot default was set to kernel {release} and reads back as {outcome.boots} "
                             f"(saved_entry {saved!r}, menu default {menu.default!r}): do not reboot this host before "
                             "that is cleared up")
+        self._refuse_settings()
         without = [one for one, path in outcome.entries.items() if path is None]
         if without:
             raise BootError(f"the menu has no entry for kernel {without[0]}")

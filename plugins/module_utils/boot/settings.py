@@ -50,6 +50,11 @@ def menu_edits(tree: Tree) -> list[Edit]:
     return [] if after == before else [Edit(DEFAULTS_PATH, before, after)]
 
 
+def moves_default(tree: Tree) -> bool:
+    """Whether GRUB_DEFAULT is something that a new menu would follow instead of the saved entry. Raises OSError."""
+    return boot.grub_settings(tree).get("GRUB_DEFAULT") not in (None, "", _WANTED["GRUB_DEFAULT"])
+
+
 def update_default_edits(tree: Tree, bls: bool) -> list[Edit]:
     """The edit after which installing a kernel does not change the default (UPDATEDEFAULT of EL). Raises OSError."""
     before = _text(tree, SYSCONFIG_PATH)

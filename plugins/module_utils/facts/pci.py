@@ -14,7 +14,8 @@ from typing import Any
 from .context import Context
 from .tree import Tree
 
-DEVICES = "/sys/bus/pci/devices"
+BUS = "/sys/bus/pci"
+DEVICES = f"{BUS}/devices"
 _NVIDIA = "0x10de"
 _GPU_CLASSES = ("0300", "0302")
 _NVSWITCH_CLASS = "0680"
@@ -30,6 +31,7 @@ def read(ctx: Context) -> None:
         ctx.cannot("gpus", f"{DEVICES} is not there")
         ctx.cannot("nvswitches", f"{DEVICES} is not there")
         return
+    kernels_own = of_the_kernel(tree)
     gpus: list[dict[str, Any]] = []
     switches: list[dict[str, Any]] = []
     with ctx.attempt("gpus"):
@@ -41,19 +43,30 @@ def read(ctx: Context) -> None:
                 kind = _hex(tree.text(f"{where}/class", 16))[:4]
                 identity = f"10de:{_hex(tree.text(f'{where}/device', 16))}"
                 if kind in _GPU_CLASSES:
-                    gpus.append(gpu(ctx, address, identity, kind))
+                    gpus.append(gpu(ctx, address, identity, kind, kernels_own))
                 elif kind == _NVSWITCH_CLASS:
                     switches.append({"address": address, "id": identity})
         ctx.set("gpus", gpus)
         ctx.set("nvswitches", switches)
 
 
-def gpu(ctx: Context, address: str, identity: str, kind: str) -> dict[str, Any]:
+def of_the_kernel(tree: Tree) -> bool:
+    """Whether the devices are the kernel's own; of those of another file system it knows nothing."""
+    try:
+        return tree.stat(DEVICES).st_dev == tree.stat(BUS).st_dev
+    except OSError:
+        return True
+
+
+def gpu(ctx: Context, address: str, identity: str, kind: str, kernels_own: bool = True) -> dict[str, Any]:
     """One GPU; what the driver alone can tell (persistence, mig, fabric) is null until it is asked."""
     tree, where = ctx.tree, f"{DEVICES}/{address}"
     row: dict[str, Any] = {"address": address, "id": identity, "subsystem": subsystem(tree, where), "class": kind}
     link = tree.readlink(f"{where}/driver")
-    row["driver"] = link.rsplit("/", 1)[-1] if link else None
+    if link or kernels_own:
+        row["driver"] = link.rsplit("/", 1)[-1] if link else None
+    else:
+        ctx.cannot(f"gpus[{address}].driver", f"not the kernel's own device: another file system lies over {DEVICES}")
     with ctx.attempt(f"gpus[{address}].numa_node"):
         node = tree.text(f"{where}/numa_node", 16)
         row["numa_node"] = None if node is None or int(node) < 0 else int(node)

@@ -12,11 +12,10 @@ from typing import Any
 from ..model.facts import Maybe
 from ..model.host import Gpu, Host
 from ..model.wishes import Wishes
-from ..rules.context import Card, Context
+from ..rules.context import SHARED_KERNEL, Card, Context
 from . import boot, directory, installed
 
 GIVEN_AWAY = ("vfio-pci", "pci-stub")  # drivers that keep a GPU for a virtual machine
-_SHARED_KERNEL = frozenset(("lxc", "lxc-libvirt", "openvz", "systemd-nspawn", "docker", "podman", "container", "wsl"))
 
 
 def survey(name: str, host: Host, wishes: Wishes, matrix: Any, now: datetime.date) -> Context:
@@ -30,7 +29,7 @@ def survey(name: str, host: Host, wishes: Wishes, matrix: Any, now: datetime.dat
     context.cards = _cards(host, matrix)
     context.packaging = _packaging(host, matrix)
     directory.take(context)
-    context.borrowed_kernel = isinstance(host.os.virt, str) and host.os.virt in _SHARED_KERNEL and not host.kernels
+    context.borrowed_kernel = isinstance(host.os.virt, str) and host.os.virt in SHARED_KERNEL and not host.kernels
     context.installed = installed.find(context)
     context.boot = boot.choose(context)
     return context

@@ -17,6 +17,9 @@ from ..model.operator import OperatorDecision
 from ..model.version import DriverVersion
 from ..model.wishes import Wishes
 
+#: Where the kernel is that of the machine below: nothing is loaded from in there.
+SHARED_KERNEL = frozenset(("lxc", "lxc-libvirt", "openvz", "systemd-nspawn", "docker", "podman", "container", "wsl"))
+
 
 @dataclass(frozen=True, slots=True)
 class Card:

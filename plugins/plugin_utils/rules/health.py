@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..model.facts import each
+from . import loading
 from .context import Context
+from .gpu import labels
 from .registry import Hit, plan_rule
 
 _XID = "https://docs.nvidia.com/deploy/xid-errors/"
@@ -186,3 +188,24 @@ def mig_pending(context: Context) -> Iterator[Hit]:
         if isinstance(now, bool) and isinstance(then, bool) and now != then:
             yield Hit(card.gpu.address, f"MIG of {card.gpu.address} ({card.label}) is {'on' if now else 'off'} and "
                                         f"{'on' if then else 'off'} after the next reset")
+
+
+@plan_rule(
+    "HLT011", "error", "The driver is installed and not loaded",
+    why="The GPUs are on the bus, no driver has them, and every job on this host fails.",
+    remedy="load it (modprobe nvidia); the kernel log (dmesg) says why it was not loaded",
+    sources=["docs/design.md, section 3"],
+)
+def not_loaded(context: Context) -> Iterator[Hit]:
+    """Fires when no nvidia module is loaded and the plan does not load it; a warning while something else is to come.
+
+    An error would keep back just those steps (a proof, packages, the boot default) that lead out of it.
+    """
+    idle, every = loading.without_driver(context), (*context.changes, *context.pending)
+    if not idle or any(one.role == "gpu_driver" and (one.action, one.target) == ("load", "nvidia") for one in every):
+        return
+    leads_out = any(one.role in ("gpu_driver", "gpu_kernel") for one in context.changes) or any(
+        one.role == "gpu_driver" for one in context.pending)
+    count = "the GPU" if len(idle) == 1 else f"{len(idle)} GPUs"
+    yield Hit(labels(idle), f"no nvidia module is loaded, and no driver has {count}: {loading.why_not(context)}",
+              loading.way_back(context), severity="warning" if leads_out else None)

@@ -340,6 +340,41 @@ def test_el_without_saved_default_is_set_in_the_file_that_grub2_mkconfig_reads(r
         "GRUB_TIMEOUT=5\n# before baremetal.nvidia: GRUB_DEFAULT=0\nGRUB_DEFAULT=saved\n")
 
 
+@pytest.mark.parametrize("wrong", ["0", '"Rocky Linux (5.14.0) 9.4"', f"{MACHINE}-{EL_NEW}"])
+def test_el_setting_that_the_next_menu_would_follow_is_put_right_and_the_menu_stays(rocky: El, wrong: str) -> None:
+    make(rocky, EL_OLD)
+    put(rocky.root, "/etc/default/grub", f"GRUB_TIMEOUT=5\nGRUB_DEFAULT={wrong}\n")
+    menu = (rocky.root / "boot/grub2/grub.cfg").read_text()
+    before = tree(rocky.root)
+    foretold = make(rocky, EL_OLD, check=True)
+    assert foretold.actions == ["write /etc/default/grub"] and tree(rocky.root) == before
+    assert make(rocky, EL_OLD).actions == foretold.actions
+    assert (rocky.root / "etc/default/grub").read_text() == (
+        f"GRUB_TIMEOUT=5\n# before baremetal.nvidia: GRUB_DEFAULT={wrong}\nGRUB_DEFAULT=saved\n")
+    assert (rocky.root / "boot/grub2/grub.cfg").read_text() == menu
+    assert not any("mkconfig" in call[0] for call in rocky.calls)
+    assert not make(rocky, EL_OLD).changed
+
+
+@pytest.mark.parametrize(
+    "right", ["GRUB_TIMEOUT=5\n", "GRUB_DEFAULT=\n", "GRUB_DEFAULT=saved\n", 'GRUB_DEFAULT="saved"\n'])
+def test_el_settings_that_make_the_same_menu_again_are_left_alone(rocky: El, right: str) -> None:
+    put(rocky.root, "/etc/default/grub", right)
+    make(rocky, EL_OLD)
+    assert (rocky.root / "etc/default/grub").read_text() == right
+
+
+def test_a_setting_read_after_ours_is_said_before_any_menu_follows_it(grub: Grub) -> None:
+    make(grub)
+    put(grub.root, "/etc/default/grub.d/zzz-fleet.cfg", "GRUB_DEFAULT=2\n")
+    before = tree(grub.root)
+    with pytest.raises(BootError, match="GRUB_DEFAULT=saved has no effect: a file that is read after"):
+        make(grub)
+    with pytest.raises(BootError, match="which the next menu would follow"):
+        make(grub, NEW)
+    assert tree(grub.root) == before, "nothing of another default is begun"
+
+
 def test_el_entry_that_is_missing_is_named(rocky: El) -> None:
     (rocky.root / f"boot/loader/entries/{MACHINE}-{EL_OLD}.conf").unlink()
     before = tree(rocky.root)

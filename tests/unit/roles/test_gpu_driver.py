@@ -95,11 +95,15 @@ def test_a_host_of_which_the_processes_are_not_known_counts_as_busy(
     assert stays is not busy
 
 
+NO_DEVICE = "modprobe: ERROR: could not insert 'nvidia': No such device"
+
+
 @pytest.mark.parametrize(("answer", "gpus", "changed", "stops"), [
-    ({"rc": 0, "stderr": ""}, [{}], True, False),
+    ({"rc": 0, "stderr": ""}, [{"driver": None}], True, False),
     ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"}, [{}], False, True),
-    ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': No such device"}, [{}], False, True),
-    ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': No such device"}, [], False, False),
+    ({"rc": 1, "stderr": NO_DEVICE}, [{"driver": None}], False, True),
+    ({"rc": 1, "stderr": NO_DEVICE}, [{}], False, False),  # not the kernel's own device: nobody knows its driver
+    ({"rc": 1, "stderr": NO_DEVICE}, [], False, False),
     ({"rc": 1, "stderr": "modprobe: FATAL: Module nvidia not found"}, [], False, True),
     ({"rc": 2, "msg": "[Errno 2] No such file or directory: b'modprobe'"}, [{}], False, True),
 ])

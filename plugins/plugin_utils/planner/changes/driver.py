@@ -11,7 +11,7 @@ from typing import Any
 
 from ...model.facts import UNKNOWN, each
 from ...model.plan import Change, Disruption
-from ...rules import kernels
+from ...rules import kernels, loading
 from ...rules.context import Context
 from ...rules.secure_boot import CONSOLE
 from .. import family, modules, repositories, runfiles, secure_boot
@@ -200,7 +200,11 @@ def _files(context: Context) -> Iterator[Change]:
 
 
 def _running(context: Context) -> Iterator[Change]:
-    """Yield what is set on the running driver: modules that are loaded beside it, and persistence mode."""
+    """Yield the driver's module where it is not loaded, else what is loaded beside it, and persistence mode."""
+    idle = loading.without_driver(context)
+    if idle and loading.can_load(context):
+        yield Change(ROLE, "load", "nvidia", "not loaded", "loaded",
+                     why=f"no driver has {', '.join(card.gpu.address for card in idle)}")
     if not isinstance(context.host.driver.loaded, str):
         return
     here = context.host.modules

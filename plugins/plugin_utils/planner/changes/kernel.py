@@ -167,6 +167,6 @@ def _settings_of_boot(context: Context, wanted: str) -> Iterator[Change]:
     if here.update_default is True:
         yield Change(ROLE, "boot_default", wanted, "UPDATEDEFAULT=yes", "UPDATEDEFAULT=no",
                      why="a kernel that comes in, by whatever way, would make itself the default")
-    elif here.menu == "grub_cfg" and isinstance(here.configured_default, str) and here.configured_default != "saved":
+    elif isinstance(here.configured_default, str) and here.configured_default != "saved":
         yield Change(ROLE, "boot_default", wanted, f"GRUB_DEFAULT={here.configured_default}", "GRUB_DEFAULT=saved",
                      why="the next menu that is generated would not follow the saved default")

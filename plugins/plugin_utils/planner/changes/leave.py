@@ -50,20 +50,25 @@ def needs(context: Context, change: Change) -> str | None:
 
 
 def _waits_with(waiting: list[Change], change: Change) -> str | None:
-    """Return the variable of a waiting step that this one builds on: a service waits with its packages."""
-    if change.action not in ("service", "config", "restart", "cdi", "dev_char", "docker", "crio"):
+    """Return the variable of a waiting step that this one builds on: a service or the driver's module waits with its
+    packages, since a module without the libraries of its version serves nobody."""
+    builds = change.action in ("service", "config", "restart", "cdi", "dev_char", "docker", "crio")
+    if not builds and (change.role, change.action, change.target) != ("gpu_driver", "load", "nvidia"):
         return None
     packages = ("install", "upgrade", "fabricmanager")
     return next((one.needs for one in waiting if one.role == change.role and one.action in packages), None)
 
 
 def _gpu_processes(context: Context) -> bool:
+    """Say whether GPU processes run; if that is not known they might, as the roles take it before they restart."""
     processes = context.host.driver.processes
-    return isinstance(processes, (int, float)) and processes > 0
+    return processes is UNKNOWN or (isinstance(processes, (int, float)) and processes > 0)
 
 
 def _who(context: Context) -> str:
-    """Return the processes that a reboot would end, by name."""
+    """Return the processes that a reboot would end, by name, or why they are not known."""
+    if context.host.driver.processes is UNKNOWN:
+        return f"whether GPU processes run is not known: {context.host.why_unknown('driver.processes')}"
     named = list(each(context.host.driver.holders))
     count = context.host.driver.processes
     more = int(count) - len(named) if isinstance(count, (int, float)) else 0

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import pci
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.context import Context
+from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.tree import Tree
 
 RESOURCE = (
     "0x00000000c6000000 0x00000000c6ffffff 0x0000000000040200\n"
@@ -53,6 +57,31 @@ def test_no_node_no_subsystem_no_driver_no_link(host):
     row = host.read(pci.read).facts["gpus"][0]
     assert (row["numa_node"], row["subsystem"], row["driver"]) == (None, None, None)
     assert row["link"]["width"] is None and row["link"]["speed"] is None and row["link"]["width_max"] == 16
+
+
+class OtherFileSystem(Tree):
+    """A tree in which a directory is another file system than what it lies in, as a mount makes it."""
+
+    def stat(self, path):
+        found = super().stat(path)
+        return os.stat_result([*found[:2], found.st_dev + 1, *found[3:]]) if path == pci.DEVICES else found
+
+
+def test_devices_that_are_not_the_kernels_own_tell_no_driver(host):
+    device(host, "0000:3b:00.0")
+    context = Context(OtherFileSystem(str(host.root)))
+    pci.read(context)
+    (row,) = context.facts["gpus"]
+    assert "driver" not in row and (row["id"], row["numa_node"], row["bar_ok"]) == ("10de:2330", 1, True)
+    assert list(context.unknown) == ["gpus[0000:3b:00.0].driver"]
+    assert "another file system lies over /sys/bus/pci/devices" in context.unknown["gpus[0000:3b:00.0].driver"]
+
+
+def test_a_driver_that_such_a_device_names_is_told(host):
+    host.link(f"{device(host, '0000:3b:00.0')}/driver", "../../../../bus/pci/drivers/vfio-pci")
+    context = Context(OtherFileSystem(str(host.root)))
+    pci.read(context)
+    assert context.facts["gpus"][0]["driver"] == "vfio-pci" and context.unknown == {}
 
 
 HOPPER = (

@@ -20,8 +20,9 @@ def boot_changes(made: dict[str, Any]) -> list[tuple[Any, Any]]:
     ({"menu": "grub_cfg", "configured_default": "0"}, ("GRUB_DEFAULT=0", "GRUB_DEFAULT=saved")),
     ({"menu": "grub_cfg", "configured_default": "saved"}, None),
     ({"menu": "grub_cfg", "configured_default": None}, None),
-    # with entries in files the menu is the distribution's, and is not generated again
-    ({"menu": "bls", "configured_default": "0"}, None),
+    ({"menu": "bls", "configured_default": "0"}, ("GRUB_DEFAULT=0", "GRUB_DEFAULT=saved")),
+    ({"menu": "bls", "configured_default": "saved", "update_default": False}, None),
+    ({"menu": "bls", "configured_default": None}, None),
 ])
 def test_settings_that_would_move_the_default(plan: Any, boot: dict[str, Any], change: tuple[str, str] | None) -> None:
     facts = hosts.fresh()

@@ -116,6 +116,18 @@ def test_a_reboot_under_gpu_processes_waits_and_names_them(facts):
     assert targets(made, "reboot") == ["nvidia module"]
 
 
+def test_a_reboot_waits_where_nobody_knows_of_gpu_processes_and_says_why(facts):
+    facts["driver"]["loaded"]["version"] = "535.261.03"
+    facts["unknown"] = {"driver.processes": "permission denied: needs root to read /proc/7/fd"}
+    made = planned(facts, gpu_reboot_allowed=True)
+    (waits,) = [one for one in made["pending"] if one["action"] == "reboot"]
+    assert waits["needs"] == "gpu_processes_may_stop"
+    assert waits["why"] == "whether GPU processes run is not known: permission denied: needs root to read /proc/7/fd"
+    assert targets(made, "reboot") == []
+    facts["driver"]["processes"] = 0
+    assert targets(planned(facts, gpu_reboot_allowed=True), "reboot") == ["nvidia module"]
+
+
 def test_what_a_killed_run_left_is_repaired(facts):
     facts["files"]["/usr/sbin/policy-rc.d"] = {"sha256": hashlib.sha256(transaction.DENY.encode()).hexdigest()}
     assert targets(planned(facts), "recover") == ["/usr/sbin/policy-rc.d"]
