@@ -161,6 +161,8 @@ ansible_facts:
               ids from the top.
             - C(env_writable) says whether GRUB can write its environment while booting, and C(env_reason) why not.
               C(boot_layout) is partition, disk, mdraid, lvm, crypt, multipath, btrfs, zfs or null (no block device).
+            - C(kexec) says whether a restart goes past the boot loader, by a kernel that is loaded for kexec now
+              (C(loaded)), or by LOAD_KEXEC=true of Debian's kexec-tools, in the file C(load_at_restart).
             - C(trial) is the trial boot that is open (M(baremetal.nvidia.boot_once)). Its C(phase) is armed, booted,
               healthy or failed.
           type: dict
@@ -180,6 +182,7 @@ ansible_facts:
             boot_fs: ext4
             boot_layout: partition
             watchdog: {device: /dev/watchdog0, identity: iTCO_wdt}
+            kexec: {loaded: false, load_at_restart: null}
             trial: null
         storage:
           description: Free space in MB and whether it is read-only, of /, /boot, /var and /usr/src.
