@@ -65,7 +65,7 @@ def fresh(system: str = "debian 12", gpus: tuple[str, ...] = ("t4",), switches: 
                            "nvidia": None, "extra_modules": [], "nouveau_in_initrd": False}],
         },
         "boot": {"firmware": "uefi", "loader": "grub", "default_mode": "saved", "env_writable": True,
-                 "next_entry": None},
+                 "next_entry": None, "kexec": {"loaded": False, "load_at_restart": None}},
         "storage": {path: {"free_mb": 41000} for path in ("/", "/boot", "/var", "/usr/src")},
         "gpus": [gpu(name, index) for index, name in enumerate(gpus)],
         "nvswitches": [{"address": f"0000:{index + 5:02x}:00.0", "id": "10de:22a3"} for index in range(switches)],

@@ -7,14 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..facts import grub
 from ..facts.tree import Tree
 
 _PANICS = "oops=panic softlockup_panic=1 nmi_watchdog=panic watchdog_thresh=30"
+_DRACUT = "rd.shell=0 rd.emergency=reboot"
 _SYSTEM_CONF = ("/etc/systemd/system.conf", "/usr/lib/systemd/system.conf")
 _SYSTEM_CONF_D = ("/usr/lib/systemd/system.conf.d", "/etc/systemd/system.conf.d")
 _OURS = "zz-baremetal-nvidia-trial.conf"
-_KEXEC = "/etc/default/kexec"
 
 
 def arguments(panic: int, dracut: bool) -> str:
@@ -23,7 +22,13 @@ def arguments(panic: int, dracut: bool) -> str:
     A panic restarts the host, and so does what would hang it: an oops, a lock-up, an initramfs that finds no root
     (Debian's reads panic= itself, dracut has words of its own).
     """
-    return f"panic={panic} {_PANICS}" + (" rd.shell=0 rd.emergency=reboot" if dracut else "")
+    return f"panic={panic} {_PANICS}" + (f" {_DRACUT}" if dracut else "")
+
+
+def arguments_in(cmdline: str) -> str | None:
+    """What of a kernel's command line a trial gave it; None where it was not started for one."""
+    found = re.search(rf"(?:^|\s)(panic=\d+ {re.escape(_PANICS)}(?: {re.escape(_DRACUT)})?)(?=\s|$)", cmdline)
+    return found.group(1) if found else None
 
 
 def has_dracut(tree: Tree) -> bool:
@@ -38,22 +43,6 @@ def feeds_watchdog(tree: Tree) -> bool:
         texts += [tree.text(path) or "" for path in tree.glob(directory, "*.conf") if not path.endswith(_OURS)]
     values = re.findall(r"^\s*RuntimeWatchdogSec\s*=\s*(\S*)", "\n".join(texts), re.MULTILINE)
     return bool(values) and values[-1] not in ("", "0", "off", "infinity")
-
-
-def past_the_loader(tree: Tree) -> str | None:
-    """Why a restart would go past the boot loader, which then starts nothing once; None when it would not.
-
-    A newer systemd takes a kernel that is loaded for kexec, and Debian's kexec-tools load one at each restart where
-    LOAD_KEXEC is true: that of /vmlinuz, the newest. (A kernel for crashes is loaded apart from these.) Raises OSError.
-    """
-    if (tree.text("/sys/kernel/kexec_loaded", 16) or "").strip() == "1":
-        return "a kernel is loaded for kexec, and a restart would start that one past GRUB. Take it out: kexec --unload"
-    if tree.exists("/sbin/kexec") or tree.exists("/usr/sbin/kexec"):
-        paths = [_KEXEC, *tree.glob(f"{_KEXEC}.d", "*")]
-        if grub.settings([tree.text(path) or "" for path in paths]).get("LOAD_KEXEC") == "true":
-            return (f"LOAD_KEXEC=true in {_KEXEC} makes a restart go past GRUB, to the newest kernel. Set it to false "
-                    "(dpkg-reconfigure kexec-tools)")
-    return None
 
 
 def boot_id(tree: Tree) -> str:

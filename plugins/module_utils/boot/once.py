@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import atomic
 from ..errors import HostError
-from ..facts import boot, grub, trial
+from ..facts import boot, grub, kexec, trial
 from ..managed_files import TRIAL_CONF, TRIAL_RESULT
 from ..packages.base import Runner
 from ..state import Store, stamp
@@ -126,9 +126,9 @@ class BootOnce:
         menu, env = loader.menu(), loader.environment()
         loader.refuse(release, menu)
         self._refuse_environment()
-        reason = host.past_the_loader(self.tree)
-        if reason:
-            raise BootError(f"no trial boot: {reason}")
+        detour = kexec.detour(kexec.read(self.tree))
+        if detour is not None:
+            raise BootError(f"no trial boot: {detour.why}. To end that, {detour.way_out}")
         entry, default = entry_of(menu, release), grub.default_entry(menu, env)
         if entry is None:
             raise BootError(f"the menu has no entry of its own for kernel {release}: set the boot default (module "

@@ -9,7 +9,7 @@ import contextlib
 import re
 from typing import Any
 
-from . import bls, grub, trial
+from . import bls, grub, kexec, trial
 from .context import Context
 from .storage import Mount, mount_of, mounts
 from .tree import Tree
@@ -34,6 +34,8 @@ def read(ctx: Context) -> None:
         ctx.cannot("boot.firmware", "/sys/firmware is not there")
     with ctx.attempt("boot.watchdog"):
         ctx.set("boot.watchdog", watchdog(tree))
+    with ctx.attempt("boot.kexec"):
+        ctx.set("boot.kexec", kexec.read(tree))
     with ctx.attempt("boot.trial"):
         ctx.set("boot.trial", trial.read(tree))
     _layout(ctx)

@@ -106,6 +106,7 @@ class Boot:
     layout: Maybe[str]
     update_default: Maybe[bool]
     watchdog: Maybe[str]
+    kexec: Maybe[dict[str, Any]]
     trial_release: Maybe[str]
     trial_phase: Maybe[str]
     trial_reason: Maybe[str]
@@ -164,6 +165,7 @@ class Host:
     running: Maybe[str]
     running_compiler: Maybe[str]
     default_boot: Maybe[str]
+    cmdline: Maybe[str]
     modules: Maybe[tuple[str, ...]]
     kernels: Maybe[tuple[Kernel, ...]]
     offers: Maybe[tuple[Offer, ...]]
@@ -244,6 +246,7 @@ def read(facts: object) -> Host:
         running=reader.text("kernel.running"),
         running_compiler=reader.text("kernel.running_compiler"),
         default_boot=reader.text("kernel.default_boot"),
+        cmdline=reader.text("kernel.cmdline"),
         modules=reader.texts("kernel.modules"),
         kernels=_kernels(reader),
         offers=_offers(reader),
@@ -373,6 +376,7 @@ def _boot(reader: Reader) -> Boot:
         layout=reader.text("boot.boot_layout"),
         update_default=reader.flag("boot.update_default"),
         watchdog=watchdog if watchdog is None or isinstance(watchdog, str) else UNKNOWN,
+        kexec=reader.table("boot.kexec"),
         trial_release=reader.text("boot.trial.release"),
         trial_phase=reader.text("boot.trial.phase"),
         trial_reason=reader.text("boot.trial.reason"),

@@ -70,6 +70,8 @@ class Wishes:
     containerd_restart_allowed: bool
     daemon_reload_allowed: bool
     processes_may_stop: bool
+    drain_tasks: str
+    undrain_tasks: str
     pending_fails: bool
     findings_waived: list[dict[str, Any]]
     matrix_overlay: list[Any]

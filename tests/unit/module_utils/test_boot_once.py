@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import atomic
-from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import loader, sections, trial_files
+from ansible_collections.baremetal.nvidia.plugins.module_utils.boot import host, loader, sections, trial_files
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.default import BootDefault
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.loader import BootError
 from ansible_collections.baremetal.nvidia.plugins.module_utils.boot.once import BootOnce, Outcome, Request
@@ -26,16 +26,16 @@ WATCHDOG = "/sys/class/watchdog/watchdog0/identity"
 @pytest.fixture
 def grub(tmp_path: pathlib.Path) -> Grub:
     """A Debian host whose default is the older kernel."""
-    host = debian(tmp_path)
-    BootDefault(host, str(tmp_path)).set(OLD, False)
-    return host
+    made = debian(tmp_path)
+    BootDefault(made, str(tmp_path)).set(OLD, False)
+    return made
 
 
 @pytest.fixture
 def rocky(tmp_path: pathlib.Path) -> El:
-    host = el(tmp_path)
-    BootDefault(host, str(tmp_path)).set(EL_OLD, False)
-    return host
+    made = el(tmp_path)
+    BootDefault(made, str(tmp_path)).set(EL_OLD, False)
+    return made
 
 
 def on(host: Grub) -> BootOnce:
@@ -214,6 +214,15 @@ def test_the_default_itself(grub: Grub) -> None:
     refused(grub, "is the boot default already: there is nothing to come back to", release=OLD)
 
 
+@pytest.mark.parametrize("dracut", [False, True])
+def test_the_arguments_of_a_trial_are_known_again(dracut: bool) -> None:
+    given = host.arguments(45, dracut)
+    assert host.arguments_in(f"BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro {given}") == given
+    assert host.arguments_in(f"{given} quiet\n") == given
+    assert host.arguments_in("BOOT_IMAGE=/vmlinuz root=/dev/sda2 ro panic=45 oops=panic quiet") is None
+    assert host.arguments_in("") is None
+
+
 def test_a_kernel_without_entry(grub: Grub) -> None:
     put(grub.root, "/boot/grub/grub.cfg", grub_cfg("${saved_entry}", [OLD], grub.root))
     refused(grub, f"no entry of its own for kernel {NEW}.*module boot_default")
@@ -224,7 +233,7 @@ def test_a_kernel_without_entry(grub: Grub) -> None:
 @pytest.mark.parametrize("files, words", [
     ({"/sys/kernel/kexec_loaded": "1\n"}, "a kernel is loaded for kexec"),
     ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/sbin/kexec": ""}, "LOAD_KEXEC=true in /etc/default/kexec"),
-    ({"/etc/default/kexec.d/fleet": "LOAD_KEXEC=true\n", "/usr/sbin/kexec": ""}, "LOAD_KEXEC=true"),
+    ({"/etc/default/kexec.d/fleet": "LOAD_KEXEC=true\n", "/usr/sbin/kexec": ""}, "LOAD_KEXEC=true in .*d/fleet"),
 ])
 def test_a_restart_that_goes_past_the_boot_loader(grub: Grub, files: dict[str, str], words: str) -> None:
     for path, text in files.items():

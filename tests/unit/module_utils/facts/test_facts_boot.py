@@ -451,6 +451,39 @@ def test_no_trial(host, state, unknown):
     assert context.facts["boot"].get("trial") is None
 
 
+@pytest.mark.parametrize(("files", "loaded", "at_restart"), [
+    ({}, False, None),
+    ({"/sys/kernel/kexec_loaded": "1\n"}, True, None),
+    ({"/sys/kernel/kexec_loaded": "0\n", "/sys/kernel/kexec_crash_loaded": "1\n"}, False, None),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/sbin/kexec": ""}, False, "/etc/default/kexec"),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/usr/sbin/kexec": ""}, False, "/etc/default/kexec"),
+    ({"/etc/default/kexec": "LOAD_KEXEC=false\n", "/sbin/kexec": ""}, False, None),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n"}, False, None),    # left of a package that was removed
+    # snippets count after the file, in their order, and by the names that run-parts takes
+    ({"/etc/default/kexec": "LOAD_KEXEC=false\n", "/etc/default/kexec.d/fleet": 'LOAD_KEXEC="true"\n', "/sbin/kexec": ""},
+     False, "/etc/default/kexec.d/fleet"),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/etc/default/kexec.d/fleet": "LOAD_KEXEC=false\n", "/sbin/kexec": ""},
+     False, None),
+    ({"/etc/default/kexec": "LOAD_KEXEC=true\n", "/etc/default/kexec.d/fleet": "APPEND=quiet\n", "/sbin/kexec": ""},
+     False, "/etc/default/kexec"),
+    ({"/etc/default/kexec": "LOAD_KEXEC=false\n", "/etc/default/kexec.d/fleet.dpkg-old": "LOAD_KEXEC=true\n",
+      "/sbin/kexec": ""}, False, None),
+])
+def test_restarts_that_go_past_the_loader(host, files, loaded, at_restart):
+    put_grub(host)
+    host.many(files)
+    assert read(host).facts["boot"]["kexec"] == {"loaded": loaded, "load_at_restart": at_restart}
+
+
+def test_settings_of_kexec_that_cannot_be_read_are_unknown(host):
+    put_grub(host)
+    host.put("/sbin/kexec")
+    host.directory("/etc/default/kexec")
+    context = read(host)
+    assert "boot.kexec" in context.unknown and "kexec" not in context.facts["boot"]
+    assert context.facts["boot"]["loader"] == "grub", "the rest is read"
+
+
 def test_titles_with_quotes():
     menu = grub.parse_menu("menuentry 'it'\\''s' --id=x {\nlinux /vmlinuz-1.0\n}\n")
     assert (menu.entries[0].title, menu.entries[0].id, menu.entries[0].release) == ("it's", "x", "1.0")
