@@ -25,6 +25,8 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     values = decision.values
     if decision.driver_owner != "operator" or chart.flag(values, "driver.enabled") is False:
         return
+    if here.values is None:
+        _forget(context, values)
     if _several_systems(context, here, decision):
         chart.put_if_absent(values, "driver.nvidiaDriverCRD.enabled", True)
         chart.put_if_absent(values, "driver.nvidiaDriverCRD.deployDefaultCR", False)
@@ -40,6 +42,17 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
         chart.put_if_absent(values, "driver.kernelModuleType", flavour)
     elif flavour is not None:
         chart.put_if_absent(values, "driver.useOpenKernelModules", flavour == "open")
+
+
+def _forget(context: Context, values: dict[str, Any]) -> None:
+    """Take out of the installed values what the policy says now: they hold what it said before."""
+    wishes = context.wishes
+    if wishes.driver_method != "auto":
+        chart.drop(values, "driver.usePrecompiled")
+    if wishes.driver_is_asked or wishes.driver_method != "auto":
+        chart.drop(values, "driver.version")
+    if wishes.driver_flavour != "auto":
+        chart.drop(values, "driver.kernelModuleType")
 
 
 def _several_systems(context: Context, here: Cluster, decision: OperatorDecision) -> bool:

@@ -17,7 +17,8 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Fill in the owners and the two switches of the chart."""
     asked = chart.flag(decision.values, "driver.enabled")
     decision.driver_owner = _driver(context, here, asked)
-    if here.values is None and decision.driver_owner == "host":    # what is installed is said for other nodes
+    said = decision.driver_owner == "host" or context.wishes.driver_owner == "operator"
+    if here.values is None and said:    # what is installed follows from what was said before, or for other nodes
         asked = None
     if asked is None and decision.driver_owner != "none":
         chart.put(decision.values, "driver.enabled", decision.driver_owner == "operator")

@@ -26,7 +26,7 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
 
     What a person set stays, and who sets one half of socket and file sets both.
     """
-    _mode(context, decision)
+    _mode(context, here, decision)
     if decision.toolkit_owner != "operator" or chart.flag(decision.values, "cdi.nriPluginEnabled"):
         return
     given = chart.env(decision.values, "toolkit")
@@ -44,9 +44,12 @@ def fill(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     _add(decision.values, "toolkit", wanted)
 
 
-def _mode(context: Context, decision: OperatorDecision) -> None:
+def _mode(context: Context, here: Cluster, decision: OperatorDecision) -> None:
     """Put gpu_container_mode into the chart's words where one is asked for (rules tell what does not go)."""
     mode = context.wishes.container_mode
+    if here.values is None and mode != "auto":    # what is installed follows from what was said before
+        chart.drop(decision.values, "cdi.enabled")
+        chart.drop(decision.values, "cdi.nriPluginEnabled")
     if mode == "legacy":
         chart.put_if_absent(decision.values, "cdi.enabled", False)
     elif mode in ("cdi", "nri"):
