@@ -148,6 +148,9 @@ ansible_facts:
                 extra_modules: [mlnx-ofed]
                 nouveau_in_initrd: false
                 packages: {image: linux-image-5.15.0-112-generic, headers: linux-headers-5.15.0-112-generic}
+                arrived:
+                  when: "2026-11-02T08:15:00Z"
+                  record: "dpkg.log has: install linux-image-5.15.0-112-generic:amd64 <none> 5.15.0-112.122"
             candidates:
               - release: 5.15.0-113-generic
                 packages: {linux-image-5.15.0-113-generic: 5.15.0-113.123, linux-image-generic: 5.15.0.113.113}

@@ -34,7 +34,7 @@ from .tree import Tree
 from .trim import LIMIT, trim
 from .workers import Subject, gather
 
-_INTERNAL = ("kernel_packages", "nouveau_images", "smi_gpus", "smi_silent")
+_INTERNAL = ("kernel_packages", "kernel_arrivals", "nouveau_images", "smi_gpus", "smi_silent")
 _FABRIC_PACKAGES = "nvidia-fabricmanager", "cuda-drivers-fabricmanager", "nvidia-fabric-manager", "nv-fabricmanager"
 
 
@@ -125,12 +125,15 @@ def _kernels(facts: Facts, unknown: dict[str, str]) -> None:
     owners = facts.get("kernel_packages")
     if owners is None and rows:
         unknown["kernel.installed[].packages"] = "the installed packages were not read"
+    arrivals = facts.get("kernel_arrivals")
     looked: dict[str, bool] = facts.get("nouveau_images") or {}
     why = unknown.get("nouveau_images")
     found: list[bool | None] = []
     for row in rows:
         if owners is not None:
             row["packages"] = owners.get(row["release"], {"image": None, "headers": None})
+        if arrivals is not None:
+            row["arrived"] = arrivals.get(row["release"])
         if not row.get("initrd"):
             row["nouveau_in_initrd"] = False
         elif row["release"] in looked:

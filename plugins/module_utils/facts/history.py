@@ -64,7 +64,7 @@ def _shown(name: str, version: str, arch: str) -> str:
     return f"{name}-{version}.{arch}" if names.KERNEL.match(name) else name
 
 
-def _local(text: str) -> float:
+def local(text: str) -> float:
     """Seconds since the epoch of a time in the host's own zone. Raises ValueError."""
     match = re.match(r"(\d{4})-(\d\d)-(\d\d)\s+(\d\d):(\d\d):(\d\d)\s*$", text)
     if not match:
@@ -89,7 +89,7 @@ def _user(tree: Tree, uid: int) -> str | None:
 def apt(tree: Tree) -> Iterator[Row]:
     """From the present log and the rotated ones, newest file first, until there is enough."""
     count = 0
-    for text in _apt_logs(tree):
+    for text in logs(tree, _APT_LOGS, "history.log"):
         for row in _apt_stanzas(text):
             count += 1
             yield row
@@ -97,12 +97,13 @@ def apt(tree: Tree) -> Iterator[Row]:
             return
 
 
-def _apt_logs(tree: Tree) -> Iterator[str]:
+def logs(tree: Tree, directory: str, name: str) -> Iterator[str]:
+    """The texts of a log and its rotated ones, the newest first. Raises OSError, ValueError for a damaged one."""
     def number(path: str) -> int:
         match = re.search(r"\.log\.(\d+)", path)
         return int(match.group(1)) if match else 0
 
-    for path in sorted(tree.glob(_APT_LOGS, "history.log*"), key=number)[:_MOST_FILES]:
+    for path in sorted(tree.glob(directory, f"{name}*"), key=number)[:_MOST_FILES]:
         raw = tree.read_bytes(path, _MOST_BYTES)
         if path.endswith(".gz"):
             try:
@@ -126,7 +127,7 @@ def _apt_stanzas(text: str) -> Iterator[Row]:
         }
         user = fields.get("Requested-By", "").split(" (", 1)[0] or None
         try:
-            when = _local(fields["Start-Date"])
+            when = local(fields["Start-Date"])
         except ValueError:
             continue
         row = _row(when, fields.get("Commandline", ""), user, moved)
@@ -211,7 +212,7 @@ def zypper(tree: Tree) -> Iterator[Row]:
         if len(fields) < 4 or line.startswith("#"):
             continue
         try:
-            when = _local(fields[0])
+            when = local(fields[0])
         except ValueError:
             continue
         verb = fields[1].strip()

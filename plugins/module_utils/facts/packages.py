@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from . import history, kernel_guard, packages_apt, packages_dnf, packages_zypper
+from . import arrivals, history, kernel_guard, packages_apt, packages_dnf, packages_zypper
 from .context import Context
 from .system import family_of, os_release
 from .tree import Tree
@@ -20,6 +20,7 @@ def read(ctx: Context) -> None:
     else:
         _READERS[found](ctx)
         history.read(ctx, found)
+        arrivals.read(ctx, found)
         kernel_guard.read(ctx, found)
 
 

@@ -50,16 +50,21 @@ class Rpm:
 
 def query(ctx: Context) -> list[Rpm]:
     """All installed packages. Raises ValueError when rpm gives no answer."""
-    argv = ["rpm", "-qa", "--queryformat", QUERY]
-    if not ctx.tree.is_host:
-        database = next((path for path in _DATABASES if ctx.tree.isdir(path)), None)
-        if database is None:
-            raise ValueError("the tree has no rpm database")
-        argv += ["--dbpath", ctx.tree.real(database)]
+    argv = ["rpm", "-qa", "--queryformat", QUERY, *database(ctx.tree)]
     answer = ctx.run(argv, timeout=max(ctx.command_timeout, _MOST_SECONDS))
     if not answer.ok:
         raise ValueError(answer.why("rpm"))
     return parse(answer.out)
+
+
+def database(tree: Tree) -> list[str]:
+    """What rpm has to be told to read the tree's database. Raises ValueError when there is none."""
+    if tree.is_host:
+        return []
+    found = next((path for path in _DATABASES if tree.isdir(path)), None)
+    if found is None:
+        raise ValueError("the tree has no rpm database")
+    return ["--dbpath", tree.real(found)]
 
 
 def parse(text: str) -> list[Rpm]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .facts import UNKNOWN, Maybe, Reader, or_none
-from .packages import Packages, read_packages
+from .packages import Command, Packages, read_packages
 from .runtimes import Containers, read_containers
 
 _ARCHES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -64,6 +64,7 @@ class Kernel:
     image_package: Maybe[str]
     headers_package: Maybe[str]
     nouveau_in_initrd: Maybe[bool]
+    arrived: Maybe[Command] = UNKNOWN  # by what dpkg or rpm itself has of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +337,16 @@ def _kernels(reader: Reader) -> Maybe[tuple[Kernel, ...]]:
             image_package=row.text("packages.image"),
             headers_package=row.text("packages.headers"),
             nouveau_in_initrd=row.flag("nouveau_in_initrd"),
+            arrived=_arrived(row),
         ))
     return tuple(found)
+
+
+def _arrived(row: Reader) -> Maybe[Command]:
+    when, record = row.text("arrived.when"), row.text("arrived.record")
+    if isinstance(when, str) and isinstance(record, str):
+        return Command(when, record, UNKNOWN, ())
+    return None if row.get("arrived") is None else UNKNOWN
 
 
 def _offers(reader: Reader) -> Maybe[tuple[Offer, ...]]:

@@ -165,7 +165,10 @@ def holds_gone(context: Context) -> Iterator[Hit]:
     sources=[_DESIGN],
 )
 def kernel_came(context: Context) -> Iterator[Hit]:
-    """Fires for an installed kernel without a proof that a command of the package log brought since we hold kernels."""
+    """Fires for an unproved kernel that came since we hold kernels, by the package manager's log, or dpkg's or rpm's.
+
+    What ``dpkg -i`` and ``rpm -i`` bring stands in no log of a package manager.
+    """
     if not isinstance(context.host.proved, tuple) or not context.host.proved or not context.wants_driver:
         return
     for kernel in each(context.host.kernels):
@@ -174,6 +177,9 @@ def kernel_came(context: Context) -> Iterator[Hit]:
         command, since = _command(context, _words(kernel)), context.host.held_since
         if command is not None and not (isinstance(since, str) and command.when < since):
             yield Hit(kernel.release, f"{kernel.release} came in without a proof{_said(command)}")
+        elif isinstance(kernel.arrived, Command) and isinstance(since, str) and kernel.arrived.when >= since:
+            yield Hit(kernel.release, f"{kernel.release} came in without a proof, by no command that the package "
+                                      f"manager's log has{_said(kernel.arrived)}")
 
 
 @plan_rule(

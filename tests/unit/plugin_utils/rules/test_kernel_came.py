@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.baremetal.nvidia.plugins.plugin_utils import matrix, planner
+from ansible_collections.baremetal.nvidia.plugins.plugin_utils.report import compare
 
 CASES = pathlib.Path(__file__).resolve().parents[3] / "cases"
 sys.path.insert(0, str(CASES))
@@ -20,17 +21,21 @@ NEW = {
 }
 
 
-def came(system: str, when: str, moved: str | None = None) -> list[str]:
+def planned(system: str, when: str, moved: str | None = None, **more: Any) -> dict[str, Any]:
     facts: dict[str, Any] = yaml.safe_load((CASES / f"healthy/{system}.yml").read_text(encoding="utf-8"))[0]["facts"]
     release, package = NEW[system]
     running = facts["kernel"]["running"]
     facts["kernel"]["installed"].append({
         "release": release, "image": True, "initrd": True, "headers": False, "nvidia": None, "extra_modules": [],
-        "packages": {"image": package, "headers": None}})
+        "packages": {"image": package, "headers": None}, **more})
     facts["packages"]["history"] = [{"when": when, "command": "dnf -y upgrade", "user": "ops",
                                      "names": [moved or package]}]
     facts["state"] = {"proved_kernels": [running], "holds": [], "held_since": "2026-10-01T00:00:00Z", "open": None}
-    plan = planner.plan("g1", facts, {}, matrix.load(), datetime.date(2026, 11, 30))
+    return planner.plan("g1", facts, {}, matrix.load(), datetime.date(2026, 11, 30))
+
+
+def came(system: str, when: str, moved: str | None = None, **more: Any) -> list[str]:
+    plan = planned(system, when, moved, **more)
     return [one["summary"] for one in plan["findings"] if one["rule"] == "KRN021"]
 
 
@@ -39,6 +44,24 @@ def test_rpm_names_a_kernel_by_name_and_version(system: str) -> None:
     (said,) = came(system, "2026-11-29T06:10:00Z")
     assert NEW[system][0] in said and "dnf -y upgrade by ops" in said
     assert came(system, "2026-11-29T06:10:00Z", "kernel-core-5.14.0-1.el9.x86_64") == []
+
+
+@pytest.mark.parametrize("system", list(NEW))
+def test_what_rpm_installed_by_itself_stands_in_no_log(system: str) -> None:
+    record = f"rpm has {NEW[system][1]}"
+    before = "2026-09-01T06:10:00Z"
+    (said,) = came(system, before, arrived={"when": "2026-11-29T06:10:00Z", "record": record})
+    assert NEW[system][0] in said and "by no command that the package manager's log has" in said and record in said
+    assert "2026-11-29T06:10:00Z" in said
+    assert came(system, before, arrived={"when": before, "record": record}) == []
+    assert came(system, before, arrived=None) == [] and came(system, before, arrived={"when": 1}) == []
+
+
+@pytest.mark.parametrize("system", list(NEW))
+def test_verify_fails_for_it(system: str) -> None:
+    arrived = {"when": "2026-11-29T06:10:00Z", "record": f"rpm has {NEW[system][1]}"}
+    (line,) = compare.drift(planned(system, "2026-09-01T06:10:00Z", arrived=arrived))
+    assert line.startswith(f"KRN021 {NEW[system][0]}") and arrived["record"] in line
 
 
 @pytest.mark.parametrize("system", list(NEW))
