@@ -13,6 +13,7 @@ from ...model.operator import OperatorDecision
 from ...rules import mig, monitoring, operator_systems, sharing
 from ...rules.context import Context
 
+_TOLERATIONS = ("daemonsets.tolerations", "node-feature-discovery.worker.tolerations")
 _OWN_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -114,8 +115,19 @@ def _selected(here: Cluster, values: dict[str, Any], monitor: str) -> None:
 
 
 def _tolerations(here: Cluster, values: dict[str, Any]) -> None:
-    taints = operator_systems.foreign_taints(here)
-    if taints and chart.at(values, "daemonsets.tolerations") is chart.ABSENT:
-        extra = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
-        chart.put(values, "daemonsets.tolerations", [dict(_OWN_TAINT), *extra])
-        chart.put_if_absent(values, "node-feature-discovery.worker.tolerations", [dict(_OWN_TAINT), *extra])
+    """Let the operator onto tainted nodes. A person's list stays as it is; an installed one follows new taints."""
+    taints, asked = operator_systems.foreign_taints(here), chart.at(here.values, _TOLERATIONS[0]) is not chart.ABSENT
+    for path in () if asked else _TOLERATIONS:
+        there = chart.at(values, path)
+        if there is not chart.ABSENT and (here.values is not None or not isinstance(there, list)):
+            continue
+        listed = there if isinstance(there, list) else [dict(_OWN_TAINT)]
+        extra = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints
+                 if not any(_tolerates(one, key, effect) for one in listed)]
+        if extra:
+            chart.put(values, path, [*listed, *extra])
+
+
+def _tolerates(one: object, key: str, effect: str) -> bool:
+    """Say whether a toleration is about a taint; of which values is not asked."""
+    return isinstance(one, dict) and one.get("key") in (None, "", key) and one.get("effect") in (None, "", effect)

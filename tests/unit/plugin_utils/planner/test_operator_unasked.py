@@ -56,3 +56,37 @@ def test_the_mode_of_containers_and_the_owner_of_the_driver_are_followed() -> No
     after = {**applied(there, fleet(there, a=MINE)), "values": None}
     assert after["operator"]["values"]["driver"]["enabled"] is False
     assert fleet(after, a=OPERATOR)["values"]["driver"] == {"enabled": True, "version": "580.173.02"}
+
+
+def _tainted(there: dict[str, Any], **taints: str) -> dict[str, Any]:
+    for node in there["nodes"]:
+        if node["name"] in taints:
+            node["taints"] = [{"key": taints[node["name"]], "effect": "NoSchedule"}]
+    return there
+
+
+@pytest.mark.parametrize("values", [None, {}])
+def test_taints_that_come_later_are_tolerated_too(values: dict[str, Any] | None) -> None:
+    there = _tainted(cluster("a", "b", values=values), a="team")
+    first = fleet(there, a=OPERATOR, b=OPERATOR)
+    made = fleet(_tainted(applied(there, first), b="other"), a=OPERATOR, b=OPERATOR)["values"]
+    for listed in (made["daemonsets"]["tolerations"], made["node-feature-discovery"]["worker"]["tolerations"]):
+        assert sorted(one["key"] for one in listed) == ["nvidia.com/gpu", "other", "team"]
+        assert {one["operator"] for one in listed} == {"Exists"}
+    assert fleet(applied(there, first), a=OPERATOR, b=OPERATOR)["values"] == first["values"]
+
+
+def test_tolerations_that_a_person_gives_stay() -> None:
+    mine = {"daemonsets": {"tolerations": [{"key": "team", "operator": "Exists"}]}}
+    made = fleet(_tainted(cluster("a", values=mine), a="other"), a=OPERATOR)["values"]
+    assert made["daemonsets"] == mine["daemonsets"] and "node-feature-discovery" not in made
+
+
+def test_an_installed_toleration_of_everything_is_enough() -> None:
+    there = _tainted(cluster("a", values=None), a="other")
+    there["operator"] = {"version": "v26.7.0", "values": {
+        "daemonsets": {"tolerations": [{"operator": "Exists"}]},
+        "node-feature-discovery": {"worker": {"tolerations": [{"operator": "Exists"}]}}}}
+    made = fleet(there, a=OPERATOR)["values"]
+    assert made["daemonsets"] == {"tolerations": [{"operator": "Exists"}]}
+    assert made["node-feature-discovery"] == {"worker": {"tolerations": [{"operator": "Exists"}]}}
