@@ -53,8 +53,8 @@ options:
     choices: [open, proprietary]
   signed:
     description:
-      - Whether the NVIDIA modules, and O(others) unless they are unsigned in O(beside) too, must be signed, by a key that
-        the kernel takes as far as the host can tell.
+      - Whether the NVIDIA modules, and O(others) unless they are unsigned in O(beside) too, must be signed, by a key
+        that the kernel takes as far as the host can tell.
     type: bool
     default: false
   others:
