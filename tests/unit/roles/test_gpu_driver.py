@@ -100,6 +100,7 @@ NO_DEVICE = "modprobe: ERROR: could not insert 'nvidia': No such device"
 
 @pytest.mark.parametrize(("answer", "gpus", "changed", "stops"), [
     ({"rc": 0, "stderr": ""}, [{"driver": None}], True, False),
+    ({"rc": 0, "stdout": "skipped, since /proc/driver/nvidia/version exists"}, [{"driver": None}], False, False),
     ({"rc": 1, "stderr": "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"}, [{}], False, True),
     ({"rc": 1, "stderr": NO_DEVICE}, [{"driver": None}], False, True),
     ({"rc": 1, "stderr": NO_DEVICE}, [{}], False, False),  # not the kernel's own device: nobody knows its driver
@@ -116,6 +117,17 @@ def test_a_module_that_does_not_load_is_no_change_and_stops_the_run(
     assert all(evaluate(one)(**told) for one in stop["when"]) is stops
     said = jinja2.Environment().from_string(stop["ansible.builtin.fail"]["msg"]).render(**told)
     assert not stops or (answer.get("stderr") or answer["msg"]) in said
+
+
+@pytest.mark.parametrize(("told", "reads"), [
+    ({}, False), ({"__gpu_driver_modprobe": {"rc": 1}}, False), ({"__gpu_driver_modprobe": {"rc": 0}}, True)])
+def test_the_host_is_read_anew_once_its_module_was_loaded_here(told: dict[str, Any], reads: bool) -> None:
+    (top,) = yaml.safe_load((ROLE / "tasks/apply.yml").read_text())
+    names = [task["name"] for task in top["block"]]
+    (look,) = [task for task in top["block"] if task["name"].startswith("Read what the driver tells")]
+    assert look["ansible.builtin.include_role"]["tasks_from"] == "refresh.yml"
+    assert names.index("Set what holds for the running driver") < names.index(look["name"])
+    assert bool(jinja2.Environment().compile_expression(look["when"])(**told)) is reads
 
 
 def test_nothing_before_the_proof_changes_a_driver_package() -> None:
