@@ -61,6 +61,7 @@ def _world(tmp_path: pathlib.Path) -> World:
     (tmp_path / "drain.yml").write_text(_HOOK % ("drain", "true"))
     (tmp_path / "drain-fails.yml").write_text(_HOOK % ("drain", "false"))
     (tmp_path / "undrain.yml").write_text(_HOOK % ("undrain", "true"))
+    (tmp_path / "undrain-fails.yml").write_text(_HOOK % ("undrain", "false"))
     return world
 
 
@@ -90,6 +91,13 @@ def test_half_a_drain_is_given_back_too(world: World) -> None:
     done, said = tried(world, drain="drain-fails", undrain="undrain")
     assert done == ["boot_default", "drain", "undrain"]
     assert "was not tried, and nothing was restarted" in said
+
+
+def test_where_the_way_back_fails_both_reasons_are_told(world: World) -> None:
+    done, said = tried(world, refuses=True, drain="drain", undrain="undrain-fails")
+    assert done == ["boot_default", "drain", "undrain"]
+    assert "no trial boot: a kernel is loaded for kexec" in said
+    assert "The host stays drained, since gpu_undrain_tasks failed: " in said and "non-zero return code" in said
 
 
 def test_without_undrain_tasks_it_is_said_that_the_host_stays_drained(world: World) -> None:
