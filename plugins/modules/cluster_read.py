@@ -13,6 +13,7 @@ description:
   - Reads lists of objects through the client of C(kubernetes.core), as M(kubernetes.core.k8s_info) does, but all of
     them at once, since starting a module costs more than asking the API server.
   - Reads only. A kind that the cluster does not serve is no error.
+  - What only grows an answer is left out, C(metadata.managedFields) and the list of images of a node.
 version_added: 0.2.0
 author: baremetal.nvidia maintainers (@baremetal-nvidia)
 extends_documentation_fragment:
@@ -86,6 +87,8 @@ def _short(one: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {"name": meta.get("name")}}
     meta.pop("managedFields", None)
     (meta.get("annotations") or {}).pop(_APPLIED, None)
+    if wanted["kind"] == "Node":    # tens of KiB a node, which nobody here reads
+        (one.get("status") or {}).pop("images", None)
     return {"apiVersion": wanted["api_version"], "kind": wanted["kind"], **one}
 
 
