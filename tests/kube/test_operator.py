@@ -182,6 +182,8 @@ def test_what_is_refused_before_anything_changes(cluster: Cluster) -> None:
     assert run.code != 0 and cluster.uid in run.output and "it is another cluster" in _said(run), run.output
     run = cluster.run(gpu_operator_values={"driver": {"upgradePolicy": {"maxParalelUpgrades": 4}}})
     assert run.code != 0 and "maxParallelUpgrades" in run.output, run.output
+    run = cluster.run(gpu_operator_autoscaling=[{"namespace": "ai", "name": "llm"}])
+    assert run.code != 0 and "gpu_operator_autoscaling[0].max: None is not allowed" in _said(run), run.output
     run = cluster.run(gpu_tenants=[{"name": "vision", "gpu": 4}])
     assert run.code != 0 and "gpu" in run.output and "gpus" in run.output, run.output
     cluster.hosts.append("g2")
