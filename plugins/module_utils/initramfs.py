@@ -17,8 +17,11 @@ from typing import Any
 from . import atomic
 from .boot import settle
 from .errors import HostError
-from .facts import initrd
+from .facts import initrd, modprobe
+from .facts.context import Context
+from .facts.kernel import flavour_of, nvidia_module
 from .facts.modinfo import stem
+from .facts.tree import Tree
 from .packages.base import Runner
 
 OLD_SUFFIX = ".baremetal-nvidia.old"
@@ -65,9 +68,11 @@ class Outcome:
 class Initramfs:
     """The images of the tree ``root``, built by initramfs-tools or dracut, whichever is there."""
 
-    def __init__(self, run: Runner, root: str = "/") -> None:
+    def __init__(self, run: Runner, root: str = "/", driver_as_installed: bool = False) -> None:
+        """``driver_as_installed``: an nvidia module in an image has to be of the version that is on disk."""
         self.run = run
         self.root = root
+        self.driver_as_installed = driver_as_installed
 
     def _path(self, path: str) -> str:
         return os.path.join(self.root, path.lstrip("/"))
@@ -148,7 +153,23 @@ class Initramfs:
         except ValueError as exc:
             return f"it cannot be read: {exc}"
         loaded = [name for name in unwanted if content.loads(name)]
-        return f"it loads {', '.join(loaded)}" if loaded else None
+        return f"it loads {', '.join(loaded)}" if loaded else self._stale(kernel, content)
+
+    def _stale(self, kernel: str, content: initrd.Content) -> str | None:
+        """Why the nvidia module in an image is not the installed one; None where it is, or where none is in it."""
+        if not self.driver_as_installed or content.driver is None:
+            return None
+        inside = content.drivers[content.driver] or {}
+        tree = Tree(self.root)
+        try:
+            there = nvidia_module(Context(tree), kernel, modprobe.settings(tree)) or {}
+        except (OSError, ValueError) as exc:
+            raise InitrdError(f"the nvidia module of {kernel} cannot be read: {exc}. {_STAYS}") from exc
+        here = {"version": inside.get("version"), "flavour": flavour_of(inside)}
+        if all(here[key] == there.get(key) for key in here):
+            return None
+        words = [" ".join(str(one.get(key)) for key in here if one.get(key)) for one in (here, there)]
+        return f"it holds nvidia {words[0] or 'of no version'}, installed is {words[1] or 'none'}"
 
     # one image
 
@@ -198,6 +219,10 @@ class Initramfs:
         loaded = [name for name in unwanted if content.loads(name)]
         if loaded:
             raise InitrdError(f"{built} still loads {', '.join(loaded)}: block it in /etc/modprobe.d first. {_STAYS}")
+        stale = self._stale(kernel, content)
+        if stale:
+            raise InitrdError(f"{built} is no better: {stale}. Take the other module out of /lib/modules/{kernel}. "
+                              f"{_STAYS}")
         lost = self._lost(path, content, known, unwanted)
         if lost:
             raise InitrdError(f"{built} lacks {', '.join(lost[:5])}, which the former one had: the host may not find "

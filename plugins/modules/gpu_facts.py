@@ -125,7 +125,7 @@ ansible_facts:
             - The running kernel, the one that boots by default (C(default_boot), without regard to
               C(boot.next_entry)), loaded modules that matter, and the installed kernels, oldest first.
             - C(nvidia) of an installed kernel is the module it would load; C(origin) is dkms, precompiled or runfile,
-              C(module) the name of the file.
+              C(module) the name of the file. C(nvidia_in_initrd) is the one in its initial ramdisk, null where none is.
             - With O(candidates), C(candidates) are the newest three kernels that an upgrade would bring or could bring
               in its place, with the packages at their versions, whether they come as a security update (null where
               the sources do not tell), and the repository or suite. An empty list means that none would come.
@@ -147,6 +147,7 @@ ansible_facts:
                   {version: 535.183.01, flavour: open, origin: dkms, signed: false, vermagic_ok: true, module: nvidia}
                 extra_modules: [mlnx-ofed]
                 nouveau_in_initrd: false
+                nvidia_in_initrd: null
                 packages: {image: linux-image-5.15.0-112-generic, headers: linux-headers-5.15.0-112-generic}
                 arrived:
                   when: "2026-11-02T08:15:00Z"

@@ -11,6 +11,8 @@ version_added: 0.1.0
 description:
   - Sees to it that a kernel module (nouveau) is not loaded from the initial ramdisk. An image that has the module but
     blocks it in its own C(modprobe.d) is good.
+  - With O(driver_as_installed), an image that holds an nvidia module of another version or flavour than the one that is
+    installed for its kernel is rebuilt too, since the host would load it at its next boot, under other libraries.
   - Each image is built beside the present one, looked into, synced, and renamed into place. It is refused, and the
     former one stays, when it cannot be read, still loads the module, holds modules of another kernel, or lacks a driver
     of disks or file systems that the former one had.
@@ -32,6 +34,10 @@ options:
     type: list
     elements: str
     default: [nouveau]
+  driver_as_installed:
+    description: Rebuild an image whose nvidia module is not the installed one. An image without one is good.
+    type: bool
+    default: false
   force:
     description: Rebuild images that are good as well. Not idempotent.
     type: bool
@@ -42,6 +48,11 @@ EXAMPLES = r"""
 - name: Take nouveau out of the initial ramdisks
   baremetal.nvidia.initramfs:
     kernels: [6.1.0-47-amd64, 6.1.0-50-amd64]
+
+- name: After a driver move, have no image load the former module
+  baremetal.nvidia.initramfs:
+    kernels: [6.1.0-50-amd64]
+    driver_as_installed: true
 """
 
 RETURN = r"""
@@ -86,6 +97,7 @@ def main() -> None:
         argument_spec={
             "kernels": {"type": "list", "elements": "str", "required": True},
             "absent_modules": {"type": "list", "elements": "str", "default": ["nouveau"]},
+            "driver_as_installed": {"type": "bool", "default": False},
             "force": {"type": "bool", "default": False},
             "lease": {"type": "str"},
         },
@@ -95,7 +107,8 @@ def main() -> None:
     try:
         if not module.check_mode:
             Store().renew(asked["lease"], doing=f"initramfs ({', '.join(asked['kernels'])})")
-        outcome = Initramfs(run).rebuild(asked["kernels"], asked["absent_modules"], asked["force"], module.check_mode)
+        images = Initramfs(run, driver_as_installed=asked["driver_as_installed"])
+        outcome = images.rebuild(asked["kernels"], asked["absent_modules"], asked["force"], module.check_mode)
     except (HostError, OSError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=outcome.changed, results=as_results(outcome), skipped_reason=outcome.skipped_reason,

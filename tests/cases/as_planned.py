@@ -82,6 +82,7 @@ def _kernels(after: dict[str, Any], driver: Mapping[str, Any], kernel: Mapping[s
             one["nvidia"] = {"version": driver["version"], "flavour": driver["flavour"], "origin": driver["method"],
                              "signed": driver["method"] == "precompiled", "vermagic_ok": True}
             one["nouveau_in_initrd"] = False
+            one["nvidia_in_initrd"] = None
         kept.append(one)
     here["installed"] = kept
     if kernel["boot"] is not None and kernel["policy"] != "off":

@@ -34,7 +34,7 @@ from .tree import Tree
 from .trim import LIMIT, trim
 from .workers import Subject, gather
 
-_INTERNAL = ("kernel_packages", "kernel_arrivals", "nouveau_images", "smi_gpus", "smi_silent")
+_INTERNAL = ("kernel_packages", "kernel_arrivals", "nouveau_images", "nvidia_images", "smi_gpus", "smi_silent")
 _FABRIC_PACKAGES = "nvidia-fabricmanager", "cuda-drivers-fabricmanager", "nvidia-fabric-manager", "nv-fabricmanager"
 
 
@@ -53,7 +53,7 @@ def groups(smi_timeout: float, ask_resolver: bool = False) -> list[list[Subject]
         # the resolver first: what is offered for the kernels that it names is read as for those that are installed
         [Subject("candidates", candidates.read, ("kernel.candidates",), limit=45)] * ask_resolver
         + [Subject("packages", packages.read, ("packages",), limit=40)],
-        [Subject("initrd", nouveau.read_images, ("nouveau_images",), limit=60)],
+        [Subject("initrd", nouveau.read_images, ("nouveau_images", "nvidia_images"), limit=60)],
         [
             Subject("system", system.read, ("os", "host")),
             Subject("kernel", kernel.read, ("kernel.running", "kernel.cmdline", "kernel.modules", "kernel.installed")),
@@ -141,12 +141,26 @@ def _kernels(facts: Facts, unknown: dict[str, str]) -> None:
         elif why:
             unknown[f"kernel.installed[{row['release']}].nouveau_in_initrd"] = why
         found.append(row.get("nouveau_in_initrd"))
+        _initrd_driver(facts, unknown, row)
     if any(found):
         facts.setdefault("driver", {}).setdefault("nouveau", {})["in_initramfs"] = True
     elif None in found:
         unknown["driver.nouveau.in_initramfs"] = "not every initial ramdisk could be looked into"
     else:
         facts.setdefault("driver", {}).setdefault("nouveau", {})["in_initramfs"] = False
+
+
+def _initrd_driver(facts: Facts, unknown: dict[str, str], row: dict[str, Any]) -> None:
+    """``nvidia_in_initrd`` of a kernel: what is not known of its image is not known here."""
+    where = f"kernel.installed[{row['release']}]."
+    images: dict[str, Any] = facts.get("nvidia_images") or {}
+    if not row.get("initrd"):
+        row["nvidia_in_initrd"] = None
+    elif row["release"] in images:
+        row["nvidia_in_initrd"] = images[row["release"]]
+    else:
+        why = unknown.get(f"{where}nouveau_in_initrd", "it was not looked into")
+        unknown.setdefault(f"{where}nvidia_in_initrd", why)
 
 
 def _gpus(facts: Facts, unknown: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, baremetal.nvidia maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is inside an initial ramdisk, read as a stream: module names, and modprobe's files.
+"""What is inside an initial ramdisk, read as a stream: module names, modprobe's files, and nvidia's version.
 
 An initrd is a row of cpio archives (newc), each plain or compressed, zero bytes between them.
 Source: https://docs.kernel.org/driver-api/early-userspace/buffer-format.html. ``lsinitramfs`` does the same with half a
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import IO, Protocol
 
 from ..run import environment, kill_group
+from . import modinfo
 from .modinfo import stem
 from .modprobe import Settings
 from .modprobe import of as settings_of
@@ -35,6 +36,7 @@ _PROGRAMS = {
 }
 _CHUNK = 1024 * 1024
 _CONF_LIMIT = 256 * 1024
+_MODULE_LIMIT = 512 * 1024 * 1024
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Content:
 
     modules: set[str] = field(default_factory=set)
     texts: list[tuple[str, str]] = field(default_factory=list)
+    drivers: dict[str, dict[str, str] | None] = field(default_factory=dict)  # NVIDIA's main modules; None: not readable
 
     @property
     def settings(self) -> Settings:
@@ -51,6 +54,12 @@ class Content:
     def loads(self, module: str) -> bool:
         """Whether the module is in it and nothing in it keeps it from being loaded by its alias."""
         return module in self.modules and not self.settings.blocks(module)
+
+    @property
+    def driver(self) -> str | None:
+        """The name of the NVIDIA module that it would load; Debian's is chosen by an alias of modprobe."""
+        wanted = self.settings.alias("nvidia")
+        return min(self.drivers, key=lambda name: (name != wanted, name != "nvidia", name), default=None)
 
 
 class _Source(Protocol):
@@ -199,9 +208,19 @@ def _cpio(source: _Source, content: Content, deadline: float) -> bool:
             data = _exactly(source, left)
             content.texts.append((name, data[:size].decode("utf-8", "replace")))
             continue
+        if base is not None and modinfo.NVIDIA.match(base) and 0 < size <= _MODULE_LIMIT:
+            content.drivers[base] = _driver(name, _exactly(source, left)[:size], deadline)
+            continue
         while left:
             _check(deadline)
             left -= len(_exactly(source, min(left, _CHUNK)))
+
+
+def _driver(name: str, data: bytes, deadline: float) -> dict[str, str] | None:
+    try:
+        return modinfo.of_data(name, data, max(0.1, deadline - time.monotonic()))
+    except ValueError:
+        return None
 
 
 def _header(source: _Source) -> bytes | None:

@@ -22,7 +22,6 @@ _NOT_A_RELEASE = re.compile(
     r"(?i)rescue|\.(?:old|bak|dpkg-\w+|rpm\w+|hmac|sig|signed|efi\.signed|tmp)$|\.baremetal-nvidia\."
 )
 _OWN_DIRECTORIES = ("updates", "extra", "weak-updates", "extramodules")
-_NVIDIA = re.compile(r"^nvidia(?:-current|-current-open|-open|-tesla|-tesla-\d+|-legacy-\w+)?$")
 _NVIDIA_FAMILY = re.compile(r"^nvidia[-_]")
 _EXTRA = {
     "mlx5_core": "mlnx-ofed",
@@ -265,7 +264,7 @@ def nvidia_module(ctx: Context, release: str, settings: modprobe.Settings) -> di
     Raises OSError or ValueError when there is one that cannot be read.
     """
     tree = ctx.tree
-    candidates = [path for path in own_modules(tree, release) if _NVIDIA.match(_stem(path))]
+    candidates = [path for path in own_modules(tree, release) if modinfo.NVIDIA.match(_stem(path))]
     if not candidates:
         return None
     # Debian installs it under another name and lets an alias of modprobe choose
@@ -330,4 +329,4 @@ def set_of(path: str) -> str | None:
 def is_driver(path: str) -> bool:
     """Whether a module file is one of the NVIDIA driver's."""
     bare = _stem(path)
-    return bare not in _EXTRA and bool(_NVIDIA.match(bare) or _NVIDIA_FAMILY.match(bare))
+    return bare not in _EXTRA and bool(modinfo.NVIDIA.match(bare) or _NVIDIA_FAMILY.match(bare))

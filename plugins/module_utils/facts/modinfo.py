@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import lzma
 import mmap
+import re
 import struct
 import zlib
 
@@ -20,6 +21,8 @@ from .secure_boot import common_name
 _SIGNED = b"~Module signature appended~\n"
 _LARGEST = 512 * 1024 * 1024
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+# the main module alone: Debian installs it under names of its own
+NVIDIA = re.compile(r"^nvidia(?:-current|-current-open|-open|-tesla|-tesla-\d+|-legacy-\w+)?$")
 
 
 def stem(name: str) -> str | None:
@@ -58,14 +61,31 @@ def _from_modinfo(text: str) -> dict[str, str]:
     return found
 
 
+def of_data(name: str, data: bytes, timeout: float = 10.0) -> dict[str, str]:
+    """The fields of the module file ``name``, of which only the bytes are at hand. Raises ValueError."""
+    if name.endswith((".xz", ".gz")):
+        return fields(_decompressed(data, name))
+    if name.endswith(".zst"):
+        from ..run import run_bytes
+
+        answer = run_bytes(["zstd", "-dcq"], timeout=timeout, input=data, limit=_LARGEST)
+        if answer.rc != 0 or not answer.out:
+            raise ValueError(f"zstd cannot unpack {name}")
+        return fields(answer.out)
+    return fields(data)
+
+
+def _decompressed(packed: bytes, path: str) -> bytes:
+    try:
+        return lzma.decompress(packed) if path.endswith(".xz") else zlib.decompress(packed, 47)
+    except (lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
 def _unpacked(ctx: Context, real: str, path: str) -> bytes:
     if path.endswith((".xz", ".gz")):
         with open(real, "rb") as handle:
-            packed = handle.read(_LARGEST)
-        try:
-            return lzma.decompress(packed) if path.endswith(".xz") else zlib.decompress(packed, 47)
-        except (lzma.LZMAError, zlib.error) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
+            return _decompressed(handle.read(_LARGEST), path)
     answer = _zstd(ctx, real)
     if not answer:
         raise ValueError(f"neither modinfo nor zstd can unpack {path}")

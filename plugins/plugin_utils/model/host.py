@@ -65,6 +65,7 @@ class Kernel:
     headers_package: Maybe[str]
     nouveau_in_initrd: Maybe[bool]
     arrived: Maybe[Command] = UNKNOWN  # by what dpkg or rpm itself has of it
+    initrd_driver: Maybe[tuple[str, str | None]] = UNKNOWN  # version and flavour of the nvidia module in its initrd
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,8 +339,16 @@ def _kernels(reader: Reader) -> Maybe[tuple[Kernel, ...]]:
             headers_package=row.text("packages.headers"),
             nouveau_in_initrd=row.flag("nouveau_in_initrd"),
             arrived=_arrived(row),
+            initrd_driver=_initrd_driver(row),
         ))
     return tuple(found)
+
+
+def _initrd_driver(row: Reader) -> Maybe[tuple[str, str | None]]:
+    version, flavour = row.text("nvidia_in_initrd.version"), row.text("nvidia_in_initrd.flavour")
+    if isinstance(version, str):
+        return version, flavour if isinstance(flavour, str) else None
+    return None if row.get("nvidia_in_initrd") is None else UNKNOWN
 
 
 def _arrived(row: Reader) -> Maybe[Command]:

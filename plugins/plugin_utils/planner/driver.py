@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..model import version as versions
 from ..model.decisions import DriverDecision
 from ..model.facts import each
@@ -20,6 +18,7 @@ from . import (
     family,
     modules,
     priority,
+    ramdisks,
     repositories,
     runfiles,
     secure_boot,
@@ -145,15 +144,10 @@ def _module(context: Context, decision: DriverDecision, chosen: Candidate) -> No
     decision.initramfs = [
         kernel.release
         for kernel in each(context.host.kernels)
-        if kernel.release in context.kernel.allowed and _nouveau_in(context, kernel)
+        if kernel.release in context.kernel.allowed
+        and (ramdisks.holds_nouveau(context, kernel) or ramdisks.holds_another(context, kernel))
     ]
     decision.build_mb = BUILD_MB if chosen.method == "dkms" else 800
-
-
-def _nouveau_in(context: Context, kernel: Any) -> bool:
-    if isinstance(kernel.nouveau_in_initrd, bool):
-        return kernel.nouveau_in_initrd
-    return context.host.driver.nouveau_in_initramfs is True
 
 
 def _fabric(context: Context, decision: DriverDecision, chosen: Candidate) -> None:

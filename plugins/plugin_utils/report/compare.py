@@ -82,6 +82,10 @@ def _modules(decision: Mapping[str, Any], facts: Mapping[str, Any], waiting: boo
             found.append(f"kernel {release}: the nvidia module was built for another kernel")
         if kernel.get("initrd") is False:
             found.append(f"kernel {release} has no initrd: it would not boot")
+        inside = _mapping(kernel.get("nvidia_in_initrd")).get("version")
+        if inside and isinstance(module, Mapping) and module.get("version") not in (None, inside):
+            found.append(f"kernel {release}: its initrd holds nvidia {inside} and would load that, on disk is "
+                         f"{module.get('version')}")
     return found
 
 

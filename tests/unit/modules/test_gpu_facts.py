@@ -146,7 +146,8 @@ def test_documentation():
     assert {"check_mode", "diff_mode", "facts", "platform"} <= set(documented["attributes"])
     returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["gpu_facts"]["contains"]
     sections = {subject.paths[0].split(".")[0] for group in collector.groups(60) for subject in group} - {
-        "nouveau_images"
+        "nouveau_images",
+        "nvidia_images",
     }
     assert sections | {"read_at", "unknown", "host"} <= set(returned) | {"host"}
     yaml.safe_load(gpu_facts.EXAMPLES)

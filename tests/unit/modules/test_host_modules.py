@@ -42,7 +42,8 @@ class Call:
                               ("initramfs", "Initramfs")):
             if hasattr(module, helper):
                 original = getattr(importlib.import_module(f"{UTILS}{place}"), helper)
-                self.monkeypatch.setattr(module, helper, lambda *a, cls=original: cls(*a, str(self.root)))
+                self.monkeypatch.setattr(module, helper,
+                                         lambda *a, cls=original, **k: cls(*a, str(self.root), **k))
         if hasattr(module, "backend"):
             self.monkeypatch.setattr(module, "backend", lambda run: detect.backend(self.host, str(self.root)))
         with patch_module_args(arguments), pytest.raises(SystemExit):

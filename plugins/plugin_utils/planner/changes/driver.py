@@ -14,7 +14,7 @@ from ...model.plan import Change, Disruption
 from ...rules import kernels, loading
 from ...rules.context import Context
 from ...rules.secure_boot import CONSOLE
-from .. import family, modules, repositories, runfiles, secure_boot
+from .. import family, modules, ramdisks, repositories, runfiles, secure_boot
 from . import files
 from . import kernel as kernel_changes
 
@@ -216,9 +216,15 @@ def _running(context: Context) -> Iterator[Change]:
 
 
 def _initramfs(context: Context) -> Iterator[Change]:
+    moving = any((*_packages(context), *_again(context)))
     for release in context.driver.initramfs:
-        yield Change(ROLE, "initramfs", release, "nouveau in the initramfs", "without nouveau", why="nouveau is "
-                                                                                                    "blocked")
+        kernel = context.host.kernel(release)
+        if kernel is None:
+            continue
+        before, after, why = ramdisks.words(context, kernel)
+        # the image follows the module on disk: where that waits for leave, so does this
+        waits = moving and not ramdisks.holds_nouveau(context, kernel) and ramdisks.moves(context, kernel)
+        yield Change(ROLE, "initramfs", release, before, after, _disruption(context) if waits else "none", why=why)
 
 
 def _sign(context: Context) -> Iterator[Change]:

@@ -64,7 +64,7 @@ def test_joined(image):
     assert facts["driver"]["origin"] == "packages"
     assert facts["driver"]["fabricmanager"]["version"] == "535.261.03"
     assert facts["host"] == "gpu-image"
-    assert not {"kernel_packages", "nouveau_images", "smi_gpus", "smi_silent"} & set(facts)
+    assert not {"kernel_packages", "nouveau_images", "nvidia_images", "smi_gpus", "smi_silent"} & set(facts)
     assert covered(facts) == set()
     assert abs(facts["read_at"] - time.time()) < 60
 
@@ -107,6 +107,26 @@ def test_one_bad_initrd_makes_in_initramfs_unknown(image):
     facts = collector.collect(str(image.root))
     assert "in_initramfs" not in facts["driver"]["nouveau"] and "driver.nouveau.in_initramfs" in facts["unknown"]
     assert "kernel.installed[6.1.0-47-amd64].nouveau_in_initrd" in facts["unknown"]
+
+
+def test_the_nvidia_module_in_each_initrd(image):
+    ko = "usr/lib/modules/x/updates/dkms/nvidia-current.ko"
+    image.put(f"/boot/initrd.img-{REL}", gzip.compress(cpio({ko: module(REL, "535.247.01"), "init": "x"})))
+    image.put("/boot/initrd.img-6.1.0-47-amd64", gzip.compress(cpio({"init": "x"})))
+    kernels = {row["release"]: row for row in collector.collect(str(image.root))["kernel"]["installed"]}
+    assert kernels[REL]["nvidia_in_initrd"] == {"version": "535.247.01", "flavour": "proprietary"}
+    assert kernels["6.1.0-47-amd64"]["nvidia_in_initrd"] is None
+
+
+def test_a_nvidia_module_that_cannot_be_read_is_not_taken_for_none(image):
+    image.put(f"/boot/initrd.img-{REL}", gzip.compress(cpio({"usr/lib/modules/x/nvidia.ko": "broken", "init": "x"})))
+    image.put("/boot/initrd.img-6.1.0-47-amd64", "damaged")
+    facts = collector.collect(str(image.root))
+    assert not any("nvidia_in_initrd" in row for row in facts["kernel"]["installed"])
+    assert "has no version" in facts["unknown"][f"kernel.installed[{REL}].nvidia_in_initrd"]
+    assert "kernel.installed[6.1.0-47-amd64].nvidia_in_initrd" in facts["unknown"]
+    rows = {row["release"]: row for row in facts["kernel"]["installed"]}
+    assert rows[REL]["nouveau_in_initrd"] is False
 
 
 def gpu(address):

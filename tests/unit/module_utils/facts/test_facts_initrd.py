@@ -10,7 +10,7 @@ import time
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts import initrd, nouveau
-from facts_helpers import cpio
+from facts_helpers import cpio, module
 
 REL = "6.1.0-50-amd64"
 EARLY = cpio({"kernel/x86/microcode/GenuineIntel.bin": b"\1" * 300})
@@ -54,6 +54,28 @@ def test_every_packing(tmp_path, pack, early):
     found = initrd.inspect(write(tmp_path, early + pack(cpio(NOUVEAU))))
     assert found.modules == {"nouveau"} and found.loads("nouveau")
     assert not initrd.inspect(write(tmp_path, early + pack(cpio(PLAIN)))).loads("nouveau")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress), (".zst", packed_by("zstd"))],
+    ids=["ko", "xz", "gz", "zst"],
+)
+def test_the_version_of_the_nvidia_module(tmp_path, suffix, pack):
+    base = f"usr/lib/modules/{REL}/updates/dkms/"
+    files = {f"{base}nvidia.ko{suffix}": pack(module(REL, "570.133.20")), f"{base}nvidia-uvm.ko{suffix}": b"no module"}
+    found = initrd.inspect(write(tmp_path, gzip.compress(cpio({**PLAIN, **files, "z": "after it"}))))
+    assert list(found.drivers) == ["nvidia"] and found.drivers["nvidia"]["version"] == "570.133.20"
+    assert found.modules == {"ext4", "nvidia", "nvidia-uvm"}
+
+
+def test_of_two_nvidia_modules_the_one_that_modprobe_would_take(tmp_path):
+    files = {f"usr/lib/modules/{REL}/{name}.ko": module(REL, f"{version}.10")
+             for name, version in (("nvidia-current", 535), ("nvidia-legacy-470xx", 470))}
+    alias = {"etc/modprobe.d/nvidia.conf": "install nvidia modprobe -i nvidia-legacy-470xx $CMDLINE_OPTS\n"}
+    assert initrd.inspect(write(tmp_path, cpio({**files, **alias}))).driver == "nvidia-legacy-470xx"
+    assert initrd.inspect(write(tmp_path, cpio(files))).driver == "nvidia-current"
+    assert initrd.inspect(write(tmp_path, cpio(PLAIN))).driver is None
 
 
 def test_several_archives_with_padding(tmp_path):

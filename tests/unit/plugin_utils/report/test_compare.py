@@ -48,6 +48,8 @@ def changed(source: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def test_a_host_as_planned_has_no_difference() -> None:
     assert compare.differences(PLAN, FACTS) == []
     assert compare.level_of(FACTS) == "device"
+    for good in (None, {"version": "535.309.01", "flavour": "proprietary"}):
+        assert compare.differences(PLAN, changed(FACTS, "kernel.installed.0.nvidia_in_initrd", good)) == []
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,7 @@ def test_a_host_as_planned_has_no_difference() -> None:
         ("kernel.installed.0.nvidia.flavour", "open", "flavour is open, planned is proprietary"),
         ("kernel.installed.0.nvidia.vermagic_ok", False, "built for another kernel"),
         ("kernel.installed.0.initrd", False, "no initrd"),
+        ("kernel.installed.0.nvidia_in_initrd", {"version": "535.261.03"}, "initrd holds nvidia 535.261.03"),
         ("kernel.installed.0.release", "6.1.0-50-amd64", "not installed"),
         ("kernel.installed", None, "unknown"),
         ("driver.loaded.version", "535.1", "loaded driver is 535.1"),
