@@ -267,7 +267,8 @@ ansible_facts:
         packages:
           description:
             - The package manager and the packages that matter to a GPU host. C(available) lists the newest three
-              versions in the package lists, whatever is pinned; C(origins) which repository offers a version.
+              versions in the package lists, whatever is pinned; C(origins) which repository offers a version;
+              C(made_for) with Ubuntu the driver that each package of ready modules asks for.
               With dnf, C(modules) are the module streams that are switched on or off.
           type: dict
           returned: always
@@ -276,6 +277,7 @@ ansible_facts:
             installed: {linux-image-generic: 5.15.0.112.112}
             available: {linux-image-generic: [5.15.0.113.113]}
             origins: {linux-image-generic: {5.15.0.113.113: ubuntu}}
+            made_for: {linux-modules-nvidia-580-open-5.15.0-113-generic: {5.15.0-113.123: 580.173.02}}
             held: [linux-image-generic]
             manual: [linux-image-generic]
             pins: [{package: "nvidia-*", pin: "version 535.*", priority: 1001, file: /etc/apt/preferences.d/x}]

@@ -27,9 +27,17 @@ Offers = dict[str, dict[str, str]]  # package → version → id of the source t
 
 
 def offers(
-    ctx: Context, sources: list[aptconf.Source], arch: str, prefixes: tuple[str, ...], wanted: Callable[[str], bool]
+    ctx: Context,
+    sources: list[aptconf.Source],
+    arch: str,
+    prefixes: tuple[str, ...],
+    wanted: Callable[[str], bool],
+    notice: Callable[[str, str, bytes], None] | None = None,
 ) -> Offers:
-    """Versions of the wanted packages in all enabled sources. Unreadable lists are noted as unknown."""
+    """Versions of the wanted packages in all enabled sources. Unreadable lists are noted as unknown.
+
+    ``notice`` is shown each with its stanza, so that no list is read twice.
+    """
     found: Offers = {}
     names = ctx.tree.names(LISTS)
     pattern = re.compile(b"\nPackage: ((?:" + b"|".join(re.escape(one.encode()) for one in prefixes) + rb")[^\n]*)\n")
@@ -38,7 +46,9 @@ def offers(
             continue
         for file in files_of(source, names, arch):
             with ctx.attempt(f"packages.available[{source.id}]"):
-                for package, version, _stanza in _scan(ctx, f"{LISTS}/{file}", pattern, wanted):
+                for package, version, stanza in _scan(ctx, f"{LISTS}/{file}", pattern, wanted):
+                    if notice is not None:
+                        notice(package, version, stanza)
                     found.setdefault(package, {}).setdefault(version, source.id)
     return found
 

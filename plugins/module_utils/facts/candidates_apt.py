@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ..packages import families
 from ..packages.apt_files import PREFERENCES_PATH
-from . import aptconf, aptlists, dpkg
+from . import aptconf, aptlists, dpkg, made_for
 from .candidate import Candidate, ours
 from .context import Context
 from .kernel import natural
@@ -33,9 +33,6 @@ _BASE = r"\d+\.\d+(?:\.\d+)*(?:\+deb\d+)?(?:-\d+)?"
 _RELEASE = re.compile(rf"^(?P<base>{_BASE})-(?P<flavour>[a-z].*)$")
 # modules of the driver have decisions of their own
 _DRIVER = re.compile(r"^linux-(?:modules|objects|signatures)-nvidia-(?:\d|fs-)")
-# what a package of modules asks of the driver's other half: its version is the driver's
-_MODULES = "linux-modules-nvidia-"
-_MADE_FOR = re.compile(r"nvidia-kernel-common-[\w-]+ \(>= ?(?P<driver>\d+\.[\d.]*\d)")
 _SECURITY = re.compile(r"-security$|^debian-security", re.I)
 
 
@@ -227,11 +224,11 @@ def _modules(ctx: Context, found: list[Candidate]) -> None:
     def wanted(name: str) -> bool:
         return any(name.endswith(f"-{one.release}") for one in found)
 
-    for name, version, stanza in aptlists.stanzas(ctx, aptconf.sources(tree), arch, _MODULES, wanted):
-        match = _MADE_FOR.search(stanza)
+    for name, version, stanza in aptlists.stanzas(ctx, aptconf.sources(tree), arch, made_for.PREFIX, wanted):
+        driver = made_for.driver(stanza)
         for one in found:
-            if match and one.modules is not None and name.endswith(f"-{one.release}"):
-                one.modules.setdefault(name, {})[version] = match.group("driver")
+            if driver and one.modules is not None and name.endswith(f"-{one.release}"):
+                one.modules.setdefault(name, {})[version] = driver
 
 
 def _offers(ctx: Context, patterns: list[re.Pattern[str]]) -> dict[str, dict[str, list[str]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import aptconf, aptlists, dpkg, locks, names
+from . import aptconf, aptlists, dpkg, locks, made_for, names
 from .candidate import coming
 from .context import Context
 from .kernel import images
@@ -101,8 +101,15 @@ def _offers(
     def wanted(name: str) -> bool:
         return name in installed or by_kernels(name)
 
+    drivers: dict[str, dict[str, str]] = {}
+
+    def notice(name: str, version: str, stanza: bytes) -> None:
+        driver = made_for.driver(stanza.decode("utf-8", "replace")) if name.startswith(made_for.PREFIX) else None
+        if driver:
+            drivers.setdefault(name, {})[version] = driver
+
     with ctx.attempt("packages.available"):
-        found = aptlists.offers(ctx, sources, arch, names.PREFIXES, wanted)
+        found = aptlists.offers(ctx, sources, arch, names.PREFIXES, wanted, notice)
         available: dict[str, list[str]] = {}
         origins: dict[str, dict[str, str]] = {}
         for name in sorted(found):
@@ -110,6 +117,7 @@ def _offers(
             origins[name] = {version: found[name][version] for version in available[name]}
         ctx.set("packages.available", available)
         ctx.set("packages.origins", origins)
+        ctx.set("packages.made_for", {name: drivers[name] for name in sorted(drivers) if name in available})
         return
     ctx.cannot("packages.origins", ctx.unknown["packages.available"])
 

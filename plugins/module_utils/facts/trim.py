@@ -172,7 +172,7 @@ _STEPS: tuple[Step, ...] = (
     _thin_out(_is_old, "nothing of old branches that are not installed"),
     _thin_out(lambda name: bool(_PREBUILT_META.match(name)), "no metas of prebuilt modules that are not installed"),
     _thin_out(lambda name: name.startswith("nvidia-dkms-"), "no DKMS packages of branches that are not installed"),
-    _thin_out(lambda name: name.startswith("linux-modules-"), "prebuilt modules are left out", ("origins",)),
+    _thin_out(lambda name: name.startswith("linux-modules-"), "prebuilt modules are left out", ("origins", "made_for")),
     _few("boot.entries", 6),
     _few("driver.dkms", 20),
     _long_texts(12000),

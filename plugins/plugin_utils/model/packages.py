@@ -65,6 +65,7 @@ class Packages:
     history: Maybe[tuple[Command, ...]]
     guard: Maybe[dict[str, Any]]
     advisories: Maybe[dict[str, Any]]  # dnf, zypper: kernel package → version → {since, cves} of security fixes
+    made_for: Maybe[dict[str, Any]]  # Ubuntu: package of ready modules → version → driver
     modules: Maybe[dict[str, Any]]  # dnf's: {nvidia-driver: {stream, state}}
 
     def version(self, name: str) -> Maybe[str]:
@@ -101,6 +102,7 @@ def read_packages(reader: Reader) -> Packages:
         history=_history(reader),
         guard=reader.table("packages.guard"),
         advisories=reader.table("packages.advisories"),
+        made_for=reader.table("packages.made_for"),
         modules=reader.table("packages.modules"),
     )
 

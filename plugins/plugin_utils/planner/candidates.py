@@ -12,6 +12,7 @@ from typing import Any
 from ..model import version as versions
 from ..model.facts import each
 from ..model.host import Module
+from ..rules import ready_modules
 from ..rules.context import Candidate, Context
 from ..rules.gpu import flavour_rule
 from . import fabric, family
@@ -146,7 +147,8 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
     if installed.series is not series or (installed.flavour or flavour) != flavour:
         return
     host = context.host.packages
-    there = {}
+    there: dict[str, str] = {}
+    missing: tuple[str, ...] = ()
     for name in packages.packages:
         filled = family.fill(name, series.branch, installed.version, context.boot)
         found = host.version(filled)
@@ -154,11 +156,14 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
             there[filled] = found
     if series.method == "precompiled" and needs_own_module(packages) and context.boot is not None:
         name = module_package(packages, series.branch, installed.version, context.boot)
-        found, offer = host.version(name), next(each(host.offers(name)), None)
+        found, offer = host.version(name), ready_modules.version_for(context, name, installed.version)
         if isinstance(found, str):
             there[name] = found
-        elif offer is not None and not _runs_already(context, installed.version):
-            there[name] = offer
+        elif not _runs_already(context, installed.version):
+            if offer is not None:
+                there[name] = offer
+            elif ready_modules.others(context, name, installed.version):
+                missing = (name,)
     yield _with_fabric(
         context,
         Candidate(
@@ -171,6 +176,7 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
             packages=packages,
             versions=dict(there),
             predicted=False,
+            missing=missing,
             installed=True,
         ),
     )
@@ -311,8 +317,9 @@ def _package_versions(
     if series.method == "precompiled" and needs_own_module(packages) and context.boot is not None and version:
         name = module_package(packages, series.branch, version, context.boot)
         there = context.host.packages.version(name)
-        offer = next(each(context.host.packages.offers(name)), None)
-        chosen[name] = offer or (there if isinstance(there, str) else None)
+        offer = ready_modules.version_for(context, name, version)
+        kept = there if isinstance(there, str) and not ready_modules.others(context, name, version) else None
+        chosen[name] = offer or kept
         if chosen[name] is None and not predicted:
             del chosen[name]
             missing.append(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..model import version as versions
 from ..model.decisions import DriverDecision
 from ..model.facts import each
-from ..rules import kernels
+from ..rules import kernels, ready_modules
 from ..rules.context import Candidate, Context
 from . import (
     candidates,
@@ -92,7 +92,7 @@ def _other_modules(context: Context, chosen: Candidate) -> dict[str, str | None]
     found: dict[str, str | None] = {}
     for release in context.kernel.allowed:
         name = candidates.module_package(chosen.packages, chosen.branch, chosen.version, release)
-        there, offer = context.host.packages.version(name), next(each(context.host.packages.offers(name)), None)
+        there, offer = context.host.packages.version(name), ready_modules.version_for(context, name, chosen.version)
         if isinstance(there, str) or offer is not None:
             found[name] = there if isinstance(there, str) and chosen.installed else offer or str(there)
     return found

@@ -10,7 +10,7 @@ import re
 from ...module_utils.packages import apt_files
 from ..model.facts import UNKNOWN, each
 from ..model.host import Kernel
-from ..rules import kernels
+from ..rules import kernels, ready_modules
 from ..rules.context import Context
 from . import boot, candidates, family, kernel_gate, kernel_trial
 
@@ -77,7 +77,8 @@ def _may_start(context: Context, kernel: Kernel) -> bool:
         if kernel.release == context.boot or chosen.packages is None:
             return kernel.release == context.boot
         name = candidates.module_package(chosen.packages, chosen.branch, chosen.version, kernel.release)
-        return candidates.needs_own_module(chosen.packages) and bool(context.host.packages.offers(name))
+        fitting = ready_modules.version_for(context, name, chosen.version)
+        return candidates.needs_own_module(chosen.packages) and fitting is not None
     fit = kernels.fit(context, chosen, kernel.release)
     if fit is not None and fit.answer == "fails":
         return False

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..model import version as versions
 from ..model.facts import each
-from . import names, sources
+from . import names, ready_modules, sources
 from .context import Candidate, Context
 from .registry import Hit, candidate_rule, plan_rule
 
@@ -27,7 +27,7 @@ _CUDA_DIRECTORY = re.compile(r"/compute/cuda/repos/([a-z]+[0-9]+)/")
 )
 def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
     """Fires when the branch is not packaged for this system, or the package or version is not on offer."""
-    if context.packaging is None or candidate.installed:
+    if context.packaging is None or (candidate.installed and not candidate.missing):
         return
     where = f"{context.host.os.name} ({_source(candidate.source)})"
     if context.wishes.driver_offline is not None:
@@ -46,6 +46,9 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
                   "take a version that exists; if this one does, name it in gpu_matrix_overlay")
         return
     for name in candidate.missing:
+        if made_for := ready_modules.others(context, name, candidate.version):
+            yield _of_another_driver(candidate, name, made_for)
+            continue
         offered = each(context.host.packages.offers(name))
         offers = [str(upstream) for one in offered if (upstream := versions.upstream(one))]
         if offers:
@@ -54,6 +57,15 @@ def not_offered(context: Context, candidate: Candidate) -> Iterator[Hit]:
             near = ", ".join(_neighbours(context, name)) or "nothing like it"
             yield Hit(name, f"no package {name} is on offer from {where} for R{candidate.branch}{_exact(candidate)}; "
                             f"the nearest are {near}")
+
+
+def _of_another_driver(candidate: Candidate, name: str, made_for: list[str]) -> Hit:
+    """Return the words for a package whose modules the libraries beside it would not take."""
+    beside = [f"{one} {version}" for one, version in candidate.versions.items() if version and one != name]
+    return Hit(name, f"the modules in {name} are made for driver {', '.join(made_for)}, and not for "
+                     f"{beside[0] if beside else candidate.label}, which would be beside it: its libraries do not work "
+                     "with them",
+               f'set gpu_driver_version: "{made_for[-1]}", or gpu_driver_method: dkms, or wait for the modules')
 
 
 def _never_released(context: Context, candidate: Candidate) -> list[str]:

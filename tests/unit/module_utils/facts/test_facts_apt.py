@@ -314,3 +314,19 @@ def test_this_machine_agrees_with_dpkg():
     ours = {(one.name, one.version) for one in dpkg.packages(Tree()) if one.state == "installed"}
     assert ours == expected
     assert packages_apt.owners({"linux-image-unsigned-1"}, "1")["image"] == "linux-image-unsigned-1"
+
+
+def test_the_driver_that_ready_modules_are_made_for(debian):
+    """Only from what they ask of the driver's other half; what asks nothing tells nothing."""
+    debian.put("/boot/vmlinuz-6.8.0-60-generic")
+    names_ = [f"linux-modules-nvidia-{set_}-6.8.0-60-generic" for set_ in ("580-server", "580", "570")]
+    half = "linux-signatures-nvidia-6.8.0-60-generic (= 6.8.0-60.63), nvidia-kernel-common-{0} (<= {1}-1), nvidia-kernel-common-{0} (>= {1})"
+    rows = [(names_[0], "6.8.0-60.63", half.format("580-server", "580.159.03")),
+            (names_[0], "6.8.0-60.63+1", half.format("580-server", "580.173.02")),
+            (names_[1], "6.8.0-60.63", "nvidia-kernel-common-580"),
+            ("nvidia-driver-580", "580.173.02-0ubuntu1", half.format("580", "580.173.02"))]
+    text = "".join(f"Package: {name}\nVersion: {version}\nDepends: {asks}\n\n" for name, version, asks in rows)
+    debian.put(f"/var/lib/apt/lists/{MAIN}", text)
+    facts, _context = read(debian)
+    assert facts["made_for"] == {names_[0]: {"6.8.0-60.63": "580.159.03", "6.8.0-60.63+1": "580.173.02"}}
+    assert set(facts["available"]) >= {names_[0], names_[1]}
