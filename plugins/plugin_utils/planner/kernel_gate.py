@@ -141,7 +141,7 @@ def _shared(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]
     there = host.version(name)
     module = {"method": "precompiled", "package": None, "version": None, "driver": chosen.version}
     if not isinstance(offer.modules, dict):
-        return {**module, "package": name, "version": there} if isinstance(there, str) else module
+        return {**module, **_to_open(context, chosen, name)}
     fitting = [str(one) for one in offer.modules.get(name) or ()]
     if there in fitting:
         return {**module, "package": name, "version": there}
@@ -149,6 +149,29 @@ def _shared(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]
     if newer is None:
         raise Refused(f"no version of {name} fits it: the module asks for symbols that this kernel does not have")
     return {**module, "package": name, "version": newer}
+
+
+def _to_open(context: Context, chosen: Candidate, name: str) -> dict[str, str]:
+    """Return the package whose modules are looked into before anything moves, where the facts tell no symbols.
+
+    It may have another name than the matrix has: then it is the installed package of modules, if there is one alone.
+    """
+    host = context.host.packages
+    there = host.version(name)
+    if isinstance(there, str):
+        return {"package": name, "version": there}
+    installed = host.installed if isinstance(host.installed, dict) else {}
+    kmods = [one for one in installed if one.startswith("kmod-nvidia") or "-kmp-" in one]
+    kmods = [one for one in kmods if family.is_module_package(one) and "dkms" not in one
+             and versions.upstream(installed[one]) == chosen.version]
+    if len(kmods) == 1:
+        return {"package": kmods[0], "version": installed[kmods[0]]}
+    offered = next((one for one in each(host.offers(name)) if versions.upstream(one) == chosen.version), None)
+    if offered is None:
+        found = f"{', '.join(kmods)} all could" if kmods else f"{name} is neither installed nor on offer as it"
+        raise Refused(f"which package brings the ready modules of {chosen.label} is not known ({found}), so none can be "
+                      "opened before this kernel comes in")
+    return {"package": name, "version": str(offered)}
 
 
 def _dkms(context: Context, chosen: Candidate, offer: Offer) -> dict[str, Any]:
