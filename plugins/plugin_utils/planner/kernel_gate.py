@@ -169,8 +169,8 @@ def _to_open(context: Context, chosen: Candidate, name: str) -> dict[str, str]:
     offered = next((one for one in each(host.offers(name)) if versions.upstream(one) == chosen.version), None)
     if offered is None:
         found = f"{', '.join(kmods)} all could" if kmods else f"{name} is neither installed nor on offer as it"
-        raise Refused(f"which package brings the ready modules of {chosen.label} is not known ({found}), so none can be "
-                      "opened before this kernel comes in")
+        raise Refused(f"which package brings the ready modules of {chosen.label} is not known ({found}), so none can "
+                      "be opened before this kernel comes in")
     return {"package": name, "version": str(offered)}
 
 

@@ -49,25 +49,32 @@ def past_the_loader(context: Context) -> Iterator[Hit]:
 
 @plan_rule(
     "KRN029", "warning", "A node of a cluster is restarted without being drained",
-    why="The restart that tries a kernel waits for GPU processes alone: other pods of the node go down with it, past "
-        "their disruption budgets, and the scheduler goes on sending new ones.",
+    why="The restart that tries a kernel, or loads another driver, waits for GPU processes alone: other pods of the "
+        "node go down with it, past their disruption budgets, and the scheduler goes on sending new ones.",
     remedy="set gpu_drain_tasks to a file with tasks that drain the node, and gpu_undrain_tasks to one that gives it "
            "its work back",
     sources=[_DESIGN, "https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/"],
 )
 def not_drained(context: Context) -> Iterator[Hit]:
-    """Fires when a kernel is to be tried on a host with an active kubelet, and gpu_drain_tasks is empty."""
-    moving, services = _moves(context), context.host.services
-    if moving is None or context.kernel.trial != "available" or context.wishes.drain_tasks:
+    """Fires when a kernel or a driver restarts a host with an active kubelet, and gpu_drain_tasks is empty."""
+    unit = _kubelet(context)
+    if unit is None or context.wishes.drain_tasks:
         return
-    if not isinstance(services, dict):
-        return
-    for unit in _KUBELETS:
-        row = services.get(unit)
-        if isinstance(row, dict) and row.get("active") is True:
-            yield Hit(context.name, f"the trial boot of {moving} restarts this node of a cluster ({unit} is active) "
-                                    "under the pods that run on it: gpu_drain_tasks is empty")
-            return
+    moving, restarts = _moves(context), []
+    if moving is not None and context.kernel.trial == "available":
+        restarts.append(f"the trial boot of {moving}")
+    if any(change.role == "gpu_driver" and change.disruption == "reboot" for change in context.changes):
+        restarts.append(f"the move to driver {context.driver.version}")
+    for what in restarts:
+        yield Hit(context.name, f"{what} restarts this node of a cluster ({unit} is active) under the pods that run on "
+                                "it: gpu_drain_tasks is empty")
+
+
+def _kubelet(context: Context) -> str | None:
+    """Return the unit by which this host is an active node of a cluster, None where it is none."""
+    services = context.host.services
+    rows = {unit: services.get(unit) for unit in _KUBELETS} if isinstance(services, dict) else {}
+    return next((unit for unit, row in rows.items() if isinstance(row, dict) and row.get("active") is True), None)
 
 
 @plan_rule(

@@ -77,11 +77,10 @@ def test_only_the_restart_itself_is_told_as_a_host_that_did_not_come_back() -> N
     (block,) = [task for task in tasks(entries) if "rescue" in task]
     assert "is not back" in block["rescue"][0]["ansible.builtin.fail"]["msg"]
     assert ["ansible.builtin.reboot" in task for task in block["block"]] == [True]
-    assert [task for task in tasks(entries) if "so the host is not rebooted" in str(task.get("ansible.builtin.assert"))]
 
 
 @pytest.mark.parametrize(("known", "busy"), [({"processes": 0}, False), ({"processes": 2}, True), ({}, True)])
-@pytest.mark.parametrize("path", ["gpu_driver/tasks/reboot.yml", "gpu_kernel/tasks/trial.yml"])
+@pytest.mark.parametrize("path", ["gpu_driver/tasks/drain.yml", "gpu_kernel/tasks/trial.yml"])
 def test_a_host_of_which_the_processes_are_not_known_counts_as_busy(
         path: str, known: dict[str, int], busy: bool) -> None:
     that = [task["ansible.builtin.assert"]["that"]
