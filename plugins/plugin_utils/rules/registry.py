@@ -18,9 +18,9 @@ from ..model.plan import Finding, Severity
 from .context import Candidate, Context
 
 FAMILIES = (
-    "gpu", "driver", "secure_boot", "kernel", "kernel_moves", "restarts", "packages", "sources", "cuda", "cuda_toolkit",
-    "containers", "containerd", "devices", "health", "system", "operator", "operator_values", "operator_driver",
-    "operator_objects", "operator_runtime", "sharing", "sharing_groups", "mig", "monitoring",
+    "gpu", "driver", "multi_node", "secure_boot", "kernel", "kernel_moves", "restarts", "packages", "sources", "cuda",
+    "cuda_toolkit", "containers", "containerd", "devices", "health", "system", "operator", "operator_values",
+    "operator_driver", "operator_objects", "operator_runtime", "sharing", "sharing_groups", "mig", "monitoring",
 )
 
 
