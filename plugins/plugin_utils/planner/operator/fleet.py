@@ -52,8 +52,8 @@ def together(plans: Iterable[Mapping[str, Any]], here: Cluster | None = None) ->
         "drivers": drivers,
         "labels": {host: told for host, told in sorted(labels.items()) if told},
         "sharing": shared.as_dict(values),
-        "conflicts": [*_conflicts(decided), *_unnamed(owned, drivers), *({"path": path, "wanted": wanted}
-                                              for path, wanted in sorted(shared.differing.items()))],
+        "conflicts": [*_conflicts(decided), *_unnamed(owned, drivers),
+                      *({"path": path, "wanted": wanted} for path, wanted in sorted(shared.differing.items()))],
     }
 
 

@@ -145,7 +145,8 @@ def test_dnf(host, as_host):
     assert rows == [
         {"when": "2026-11-29T07:10:00Z", "command": "dnf5 upgrade", "user": "ops", "names": ["kernel-core-6.12.0-55.el10.x86_64"]},
         {"when": "2026-11-29T04:10:00Z", "command": "dnf", "user": None, "names": ["nvidia-driver"]},
-        {"when": "2026-11-29T03:10:00Z", "command": "dnf -y upgrade", "user": "ops", "names": ["kernel-5.14.0-687.5.3.el9_8.x86_64", "kernel-core-5.14.0-687.5.3.el9_8.x86_64"]},
+        {"when": "2026-11-29T03:10:00Z", "command": "dnf -y upgrade", "user": "ops",
+         "names": ["kernel-5.14.0-687.5.3.el9_8.x86_64", "kernel-core-5.14.0-687.5.3.el9_8.x86_64"]},
     ]
     assert sorted(p.name for p in host.root.rglob("*")) == before, "nothing is written beside the databases"
 
