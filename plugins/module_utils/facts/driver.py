@@ -132,9 +132,11 @@ def runfile(tree: Tree, known: dict[str, Any]) -> dict[str, Any]:
     return {"version": version, "uninstaller": next((path for path in UNINSTALLERS if tree.isfile(path)), None)}
 
 
+#: Packages that hold a part of a driver without which it is none: module or library. Names have the branch in them, or
+#: not (NVIDIA's from R590 on), and after a transaction that was cut off a single one of them may be there.
 DRIVER_PACKAGE = re.compile(
-    r"^(?:nvidia-(?:driver|open|headless)(?:-.*)?|cuda-drivers(?:-\d+)?|nvidia-(?:tesla-\d+-|tesla-)?"
-    r"(?:open-)?kernel-(?:dkms|source|open-dkms)(?:-.*)?|nvidia-dkms-.*|libnvidia-compute-\d.*|libcuda1|libnvidia-ml1|"
-    r"nvidia-driver-cuda(?:-libs)?|kmod-nvidia.*|(?:lib)?nvidia-compute-(?:G\d\d|utils).*|nvidia-open-driver-G\d\d.*|"
-    r"linux-modules-nvidia-.*)$"
+    r"^(?:nvidia-(?:driver|open|headless)(?:-(?!pinning-|assistant$).*)?|cuda-drivers(?:-\d+)?|nvidia-(?:tesla-\d+-|tesla-)?"
+    r"(?:open-)?kernel-(?:dkms|source|open-dkms)(?:-.*)?|nvidia-dkms(?:-.*)?|libnvidia-compute(?:-.*)?|libcuda1|"
+    r"libnvidia-(?:tesla-(?:\d+-)?)?ml1?|nvidia-driver-cuda(?:-libs)?|kmod-nvidia.*|"
+    r"(?:lib)?nvidia-compute-(?:G\d\d|utils).*|nvidia-open-driver-G\d\d.*|linux-modules-nvidia-.*)$"
 )

@@ -86,6 +86,12 @@ def test_library(host, files, links, version):
         ({}, {}, {}, "none"),
         ({}, {"libnvidia-ml1": "1", "nvidia-kernel-dkms": "1"}, {"driver": {"library": "535.1"}}, "packages"),
         ({}, {"nvidia-driver-580-open": "1"}, {}, "packages"),
+        # one package of NVIDIA's from R590 on, which have no branch in their names, is what a cut-off transaction may leave
+        ({}, {"libnvidia-compute": "615.71.09-1ubuntu1"}, {"driver": {"library": "615.71.09"}}, "packages"),
+        ({}, {"libnvidia-ml": "580.159.03-1.el9"}, {"driver": {"library": "580.159.03"}}, "packages"),
+        ({}, {"nvidia-dkms": "615.71.09-1ubuntu1"}, {}, "packages"),
+        ({}, {"nvidia-driver-pinning-580": "1", "nvidia-driver-assistant": "1"}, {}, "none"),
+        ({}, {"nvidia-driver-pinning-580": "1"}, {"driver": {"library": "580.1"}}, "runfile"),
         ({}, {"nvidia-container-toolkit": "1"}, {}, "none"),
         ({"/usr/bin/nvidia-uninstall": ""}, {}, {"driver": {"library": "535.1"}}, "runfile"),
         ({}, {}, {"driver": {"library": "535.1"}}, "runfile"),
