@@ -147,7 +147,7 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
     if installed.series is not series or (installed.flavour or flavour) != flavour:
         return
     host = context.host.packages
-    there: dict[str, str] = {}
+    there: dict[str, str | None] = {}
     missing: tuple[str, ...] = ()
     for name in packages.packages:
         filled = family.fill(name, series.branch, installed.version, context.boot)
@@ -164,6 +164,9 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
                 there[name] = offer
             elif ready_modules.others(context, name, installed.version):
                 missing = (name,)
+    if _is_half(context, series, packages, there) and is_offered_fact(context, series):
+        rest, lacking = _package_versions(context, series, packages, installed.version, predicted=False)
+        there, missing = {**rest, **there}, (*missing, *lacking)
     yield _with_fabric(
         context,
         Candidate(
@@ -180,6 +183,22 @@ def _installed(context: Context, series: Any, flavour: str, packages: Any, versi
             installed=True,
         ),
     )
+
+
+def _is_half(context: Context, series: Any, packages: Any, there: dict[str, str | None]) -> bool:
+    """Say whether the packages that are there make no driver: module or libraries lack.
+
+    A transaction that was cut off leaves that. A person who takes fewer packages than the series has keeps these two.
+    """
+    installed = context.installed
+    if installed is None:
+        return False
+    names = [family.fill(name, series.branch, installed.version, context.boot) for name in packages.packages]
+    module = packages.source_package if series.method == "dkms" else None
+    if module in names and module not in there and not _runs_already(context, installed.version):
+        return True
+    libraries = [name for name in names if family.is_library_package(name)]
+    return bool(libraries) and context.host.driver.library is None and not any(name in there for name in libraries)
 
 
 def _runs_already(context: Context, version: str) -> bool:

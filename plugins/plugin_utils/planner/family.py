@@ -27,6 +27,8 @@ _MODULE = re.compile(
     r"(nvidia-(open|driver|dkms|kernel-dkms|kernel-open-dkms|open-kernel-dkms|headless(-no-dkms)?)(-|\Z)"
     r"|nvidia-tesla-\d+-kernel-dkms|nvidia-kernel-dkms|linux-modules-nvidia-|kmod-nvidia|nvidia-(open-)?driver-G0)"
 )
+# libnvidia-ml, without which nothing asks the driver anything.
+_LIBRARY = re.compile(r"(libnvidia-(tesla-\d+-)?(ml1?|compute(-\d+(-server)?)?)|nvidia-compute-(utils-)?G\d\d)\Z")
 # Everything that belongs to the driver and must not move under it: what is held after an install.
 HOLD_PATTERN = (
     r"^(nvidia-(?!container)[A-Za-z0-9._+-]+|libnvidia-(?!container)[A-Za-z0-9._+-]+|cuda-drivers[a-z0-9.-]*|cuda-compat-[0-9-]+"
@@ -51,6 +53,12 @@ def names_driver_version(name: str) -> bool:
 def is_module_package(name: str) -> bool:
     """Say whether a package brings the kernel module (or its source)."""
     return bool(_MODULE.match(name))
+
+
+@lru_cache(maxsize=4096)
+def is_library_package(name: str) -> bool:
+    """Say whether a package brings the driver's own library, or cannot be there without the one that does."""
+    return bool(_LIBRARY.match(name))
 
 
 @lru_cache(maxsize=4096)

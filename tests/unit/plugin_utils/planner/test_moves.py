@@ -290,3 +290,40 @@ def test_a_pin_of_nvidias_goes_with_the_branch_that_it_keeps(policy: dict[str, A
         after = as_planned.carry_out(done, plan(done, {**policy, "gpu_reboot_allowed": True}))
         assert [name for name in after["packages"]["installed"] if "pinning" in name] == [
             name for name in made["packages"] if "pinning" in name]
+
+
+def cut_off(done: dict[str, Any], keep: tuple[str, ...]) -> dict[str, Any]:
+    """Return the host with these of its driver's packages alone: half of what a transaction moves."""
+    half = copy.deepcopy(done)
+    there = half["packages"]["installed"]
+    for name in [name for name in there if "nvidia" in name and not name.startswith(keep)]:
+        del there[name]
+    for row in half["kernel"]["installed"]:
+        row["nvidia"] = None
+    half["driver"].update(dkms=[], loaded=None, library=None)
+    return half
+
+
+@pytest.mark.parametrize("keep", [("libnvidia-compute",), ("libnvidia-cfg1", "libnvidia-compute"), ("nvidia-dkms",),
+                                  ("nvidia-dkms", "nvidia-kernel")])
+@pytest.mark.parametrize("policy", [{"gpu_driver_method": "dkms"}, {"gpu_driver_method": "dkms", "gpu_driver_branch": "580"}])
+def test_half_a_driver_is_made_a_whole_one(keep: tuple[str, ...], policy: dict[str, Any]) -> None:
+    """What the first half of a transaction brought in is no driver that people wanted so."""
+    done = settled(noble(), policy)
+    whole = plan(done, policy)["decisions"]["driver"]["packages"]
+    half = cut_off(done, keep)
+    assert set(half["packages"]["installed"]) < set(done["packages"]["installed"])
+    made = plan(half, policy)
+    assert made["decisions"]["driver"]["packages"] == whole
+    installs = {change["target"] for change in made["changes"] if change["action"] == "install"}
+    assert {name for name in whole if not name.startswith(keep)} <= installs
+
+
+def test_who_takes_fewer_packages_keeps_them() -> None:
+    """Module and library are there: the rest of the series is not forced on a host."""
+    policy = {"gpu_driver_method": "dkms"}
+    done = settled(noble(), policy)
+    del done["packages"]["installed"]["libnvidia-cfg1-580-server"]
+    made = plan(done, policy)
+    assert "libnvidia-cfg1-580-server" not in made["decisions"]["driver"]["packages"]
+    assert "install" not in {change["action"] for change in made["changes"]}
