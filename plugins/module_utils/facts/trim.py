@@ -168,11 +168,12 @@ _PREBUILT_META = re.compile(r"^linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?-
 _STEPS: tuple[Step, ...] = (
     _few("packages.pins", 10),
     _newest_only,
+    _thin_out(lambda name: name.startswith("linux-modules-"), "not of prebuilt modules", ("origins",)),
     _thin_out(lambda name: not _DECIDES.match(name), "of branches that are not installed only the main packages"),
     _thin_out(_is_old, "nothing of old branches that are not installed"),
     _thin_out(lambda name: bool(_PREBUILT_META.match(name)), "no metas of prebuilt modules that are not installed"),
     _thin_out(lambda name: name.startswith("nvidia-dkms-"), "no DKMS packages of branches that are not installed"),
-    _thin_out(lambda name: name.startswith("linux-modules-"), "prebuilt modules are left out", ("origins", "made_for")),
+    _thin_out(lambda name: name.startswith("linux-modules-"), "prebuilt modules are left out", ("made_for",)),
     _few("boot.entries", 6),
     _few("driver.dkms", 20),
     _long_texts(12000),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -329,6 +329,8 @@ def _package_versions(
             chosen[name] = found
         elif name == packages.source_package and isinstance(offers(context, name), tuple):
             missing.append(name)
+    if not predicted and version is not None:
+        chosen.update(dict.fromkeys(_untold(context, series, packages, version, chosen)))
     if not predicted and main not in chosen and version is not None:
         found = next((one for one in each(offers(context, main)) if versions.upstream(one) == version), None)
         if found is not None:
@@ -343,6 +345,21 @@ def _package_versions(
             del chosen[name]
             missing.append(name)
     return chosen, missing
+
+
+def _untold(context: Context, series: Any, packages: Any, version: str, chosen: Collection[str]) -> list[str]:
+    """Return the packages of a series whose offers the facts left out for their size.
+
+    Of branches that are not installed they then tell the main packages alone. Those bring the others, where one is a
+    metapackage; a DKMS package brings no library.
+    """
+    if "packages.available[]" not in context.host.reasons or any(map(family.is_metapackage, chosen)):
+        return []
+    if not any(map(family.is_module_package, chosen)):
+        return []
+    names = [family.fill(name, series.branch, version, context.boot) for name in packages.packages]
+    return [name for name in names
+            if f"-{series.branch}" in name and name not in chosen and offers(context, name) is None]
 
 
 def _is_driver_version(package_version: str) -> bool:

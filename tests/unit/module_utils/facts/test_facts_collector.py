@@ -343,3 +343,20 @@ def test_an_archive_with_every_branch():
         if not name.startswith("linux-modules-"):  # those come from one place only
             assert facts["packages"]["origins"][name] == {available[name][0]: "ubuntu"}
     assert "packages.available[]" in facts["unknown"]
+
+
+def test_where_prebuilt_modules_come_from_goes_before_names_do():
+    """A machine that was just installed, whose archive has one branch: all its parts stay on offer."""
+    parts = ["nvidia-dkms-580", "libnvidia-compute-580", "nvidia-utils-580", "nvidia-firmware-580"]
+    modules = [f"linux-modules-nvidia-580-6.8.0-{number}-generic" for number in range(250)]
+    facts = {
+        "packages": {
+            "installed": {},
+            "available": {name: ["580.178.04-1ubuntu1"] for name in [*parts, *modules]},
+            "origins": {name: {"580.178.04-1ubuntu1": "archive-noble-updates"} for name in [*parts, *modules]},
+        },
+        "unknown": {},
+    }
+    assert trim.size(facts) > 32 * 1024
+    packages = trim.trim(facts)["packages"]
+    assert set(packages["available"]) == {*parts, *modules} and set(packages["origins"]) == set(parts)

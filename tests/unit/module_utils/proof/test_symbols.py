@@ -79,12 +79,12 @@ def modinfo(argv: list[str], **_options: Any) -> Result:
     return Result(0, f"version: 580.178.04\nlicense: Dual MIT/GPL\nvermagic: {BUILT_FOR} SMP\n")
 
 
-def prove(root: pathlib.Path, files: Mapping[str, bytes], *, asked: Mapping[str, str] = {},
-          offered: Mapping[str, str] = {}) -> None:
+def prove(root: pathlib.Path, files: Mapping[str, bytes], *, asked: Mapping[str, str] | None = None,
+          offered: Mapping[str, str] | None = None) -> None:
     (root / "scratch").mkdir(exist_ok=True)
     wish = candidate.Candidate(release=NEW, driver="580.178.04", flavour="open", prebuilt={"kmod-nvidia": "1"},
                                scratch_dir=str(root / "scratch"))
-    candidate.prove(wish, Source(files, asked, offered), modinfo, Store(str(root)), str(root))
+    candidate.prove(wish, Source(files, asked or {}, offered or {}), modinfo, Store(str(root)), str(root))
     assert os.listdir(root / "scratch") == []
 
 

@@ -174,7 +174,7 @@ def test_a_cut_while_it_is_written_down_is_seen_and_cleared(
     with monkeypatch.context() as cut:
         cut.setattr({"keep": snapshot, "save": snapshot, "sync": os}[step], step, _power_goes)
         # a power cut leaves no time for tidying up
-        cut.setattr(stage, "_end", lambda: (_ for _ in ()).throw(AssertionError("it tidied up")))
+        cut.setattr(stage, "_end", lambda: _raise(AssertionError("it tidied up")))
         with pytest.raises(PowerCut):
             stage.open(WISH, check=False)
     opened = stage.store.read()["open"]
@@ -184,6 +184,10 @@ def test_a_cut_while_it_is_written_down_is_seen_and_cleared(
     assert stage.recover(check=False).lines[0] == "nothing had moved"
     assert tree(root) == before and snapshot.left(str(root)) == [] and stage.store.read()["open"] is None
     assert stage.recover(check=False).how == "nothing"
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _power_goes(*_args: object) -> None:
@@ -307,7 +311,7 @@ def test_a_way_back_that_was_cut_off_knows_what_it_began_with(stage: Stage, monk
     stage.open(WISH, check=False)
     stage.manager.install()  # type: ignore[union-attr]
     with monkeypatch.context() as cut:
-        cut.setattr(snapshot, "restore", lambda *_args: (_ for _ in ()).throw(OSError("the power went")))
+        cut.setattr(snapshot, "restore", lambda *_args: _raise(OSError("the power went")))
         with pytest.raises(OSError, match="the power went"):
             stage.undo()
     monkeypatch.setattr(stage.manager, "own", lambda _data: set())

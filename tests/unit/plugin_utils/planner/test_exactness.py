@@ -99,3 +99,28 @@ def test_a_system_with_an_old_python_is_planned_and_refused_with_the_way_out(sys
     assert made["verdict"] == "blocked" and made["decisions"]["driver"]["version"]
     assert way in said["remedy"] and "ansible_python_interpreter" in said["remedy"]
     assert "SYS005" not in errors(plan(system, os__python="3.11.2"))
+
+
+def thinned(note: bool, **available: str) -> dict[str, str | None]:
+    """Return what is installed of NVIDIA's R580 where the facts tell of these packages alone."""
+    facts = hosts.fresh("ubuntu 24.04", ("t4",))
+    facts["packages"]["repositories"].append(
+        {"id": "cuda", "url": "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/",
+         "suites": ["/"], "signed_by": "/x", "file": "/etc/apt/sources.list.d/cuda.list", "enabled": True})
+    facts["packages"]["available"] = {name.replace("_", "-"): [version] for name, version in available.items()}
+    if note:
+        facts["unknown"]["packages.available[]"] = "of branches that are not installed only the main packages"
+    policy = {"gpu_driver_source": "nvidia", "gpu_driver_branch": "580"}
+    made = cases.make_plan({"id": "exact", "facts": facts, "policy": policy}, MATRIX)
+    return dict(made["decisions"]["driver"]["packages"])
+
+
+def test_what_the_facts_left_out_for_their_size_is_installed_too() -> None:
+    """A DKMS package brings no library; whose version is the driver's by the preferences."""
+    dkms = {"nvidia_dkms_580_open": "580.178.04-1ubuntu1"}
+    packages = thinned(True, **dkms)
+    assert packages["nvidia-dkms-580-open"] == "580.178.04-1ubuntu1"
+    assert {"libnvidia-compute-580", "nvidia-compute-utils-580", "nvidia-firmware-580"} <= set(packages)
+    assert packages["libnvidia-compute-580"] is None
+    assert "libnvidia-compute-580" not in thinned(False, **dkms), "what the facts say is not there is not asked for"
+    assert "nvidia-utils-580" in thinned(True, **dkms, libnvidia_compute_580="580.178.04-1ubuntu1")
