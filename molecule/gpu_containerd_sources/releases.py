@@ -58,9 +58,9 @@ def run(*command: str, **more: object) -> str:
 
 
 def program(line: str) -> pathlib.Path:
-    path = containerds.binary(line)
+    path, reason = containerds.found(line)
     if path is None:
-        sys.exit(f"containerd {line} could not be fetched from Debian's archive")
+        sys.exit(f"containerd {line} could not be fetched from Debian's archive: {reason}")
     return pathlib.Path(path)
 
 

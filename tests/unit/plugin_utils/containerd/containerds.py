@@ -26,14 +26,14 @@ SUITES = {"1.6": "bookworm", "1.7": "trixie", "2.1": "forky"}
 
 def program(line: str) -> str:
     """The path of a containerd of that line (``1.6``, ``1.7``, ``2.1``); without one the test is skipped, or fails."""
-    path, reason = _found(line)
+    path, reason = found(line)
     if path is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"containerd {line} is not here: {reason}")
     return path
 
 
 @functools.cache
-def _found(line: str) -> tuple[str | None, str]:
+def found(line: str) -> tuple[str | None, str]:
     """The path, or None and why there is none; asked once, as an archive that does not answer takes its time."""
     own = shutil.which("containerd")
     if own and _line(own) == line:

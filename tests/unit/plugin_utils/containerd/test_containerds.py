@@ -23,9 +23,9 @@ def fixture_unreachable(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setattr(containerds, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(containerds, "KEYRING", str(tmp_path / "keyring"))
-    containerds._found.cache_clear()
+    containerds.found.cache_clear()
     yield
-    containerds._found.cache_clear()
+    containerds.found.cache_clear()
 
 
 def test_in_ci_an_archive_that_does_not_answer_fails_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
