@@ -353,7 +353,7 @@ def _untold(context: Context, series: Any, packages: Any, version: str, chosen: 
     Of branches that are not installed they then tell the main packages alone. Those bring the others, where one is a
     metapackage; a DKMS package brings no library.
     """
-    if "packages.available[]" not in context.host.reasons or any(map(family.is_metapackage, chosen)):
+    if "packages.available[]" not in context.host.reasons or any(map(family.brings_whole_driver, chosen)):
         return []
     if not any(map(family.is_module_package, chosen)):
         return []

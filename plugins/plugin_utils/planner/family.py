@@ -30,7 +30,7 @@ _MODULE = re.compile(
 # libnvidia-ml, without which nothing asks the driver anything.
 _LIBRARY = re.compile(r"(libnvidia-(tesla-\d+-)?(ml1?|compute(-\d+(-server)?)?)|nvidia-compute-(utils-)?G\d\d)\Z")
 # What brings libraries and module together.
-_META = re.compile(r"(nvidia-(open|driver|headless(-no-dkms)?)(-\d+(-server)?(-open)?)?|cuda-drivers(-\d+)?)\Z")
+_WHOLE = re.compile(r"(nvidia-(open|driver|headless(-no-dkms)?)(-\d+(-server)?(-open)?)?|cuda-drivers(-\d+)?)\Z")
 # Everything that belongs to the driver and must not move under it: what is held after an install.
 HOLD_PATTERN = (
     r"^(nvidia-(?!container)[A-Za-z0-9._+-]+|libnvidia-(?!container)[A-Za-z0-9._+-]+|cuda-drivers[a-z0-9.-]*|cuda-compat-[0-9-]+"
@@ -64,9 +64,9 @@ def is_library_package(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def is_metapackage(name: str) -> bool:
+def brings_whole_driver(name: str) -> bool:
     """Say whether a package brings the driver's libraries and its module by its dependencies."""
-    return bool(_META.match(name))
+    return bool(_WHOLE.match(name))
 
 
 @lru_cache(maxsize=4096)

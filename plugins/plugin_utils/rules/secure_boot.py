@@ -80,6 +80,11 @@ def not_enrolled(context: Context, candidate: Candidate) -> Iterator[Hit]:
     yield Hit(context.name, f"Secure Boot is on and {which}: a module built here is not loaded")
 
 
+def _is_loaded(context: Context, candidate: Candidate) -> bool:
+    """Say whether this very driver is installed and loaded: its modules are trusted here, whoever signed them."""
+    return candidate.installed and context.host.driver.loaded == candidate.version
+
+
 @candidate_rule(
     "KRN027", "error", "Secure Boot would refuse a module that its own package builds",
     why="The package builds the module on the host and signs it with a key that it makes for that build. Nobody "
@@ -93,7 +98,7 @@ def signs_for_itself(context: Context, candidate: Candidate) -> Iterator[Hit]:
     packages = candidate.packages
     if not context.wants_driver or packages is None or not packages.built_by_package or not enforced(context):
         return
-    if candidate.installed and context.host.driver.loaded == candidate.version:
+    if _is_loaded(context, candidate):
         return
     yield Hit(candidate.label, f"Secure Boot is on, and {packages.precompiled} builds its module here and signs it "
                                "with a key that nobody enrolled")
@@ -113,7 +118,7 @@ def vendor_not_enrolled(context: Context, candidate: Candidate) -> Iterator[Hit]
     vendor = candidate.packages.vendor_key if candidate.packages is not None else None
     if not context.wants_driver or vendor is None or not enforced(context) or not isinstance(context.host.mok, tuple):
         return
-    if candidate.installed and context.host.driver.loaded == candidate.version:
+    if _is_loaded(context, candidate):
         return
     own = context.host.signing_key.name if isinstance(context.host.signing_key, SigningKey) else None
     if not any(vendor.lower() in name.lower() and "dkms" not in name.lower() and name != own

@@ -2,13 +2,24 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apt_host
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils.facts.context import Context
 from facts_helpers import AsHost, Builder, Programs
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Logs have local times: here that is UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture

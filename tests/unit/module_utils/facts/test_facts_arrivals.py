@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 
 import pytest
 from ansible_collections.baremetal.nvidia.plugins.module_utils import run as children
@@ -24,13 +23,7 @@ LOG = f"""\
 """
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def read(as_host, manager, images, programs=None):
